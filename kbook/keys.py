@@ -62,7 +62,8 @@ class CellKey:
     def parse(cls, text: str) -> CellKey:
         """Read a cell key back from its string; exact inverse of `str`."""
         head, seed, variant = _split_tail(text, n_head=5, example="kbench/llama-tiny/P/none/forget/seed=0")
-        return cls(*head, seed=seed, variant=variant)
+        protocol, base, lane, method, split = head
+        return cls(protocol, base, lane, method, split, seed, variant)
 
     @property
     def path(self) -> Path:
@@ -216,7 +217,9 @@ def _check_segments(key: CellKey | ModelKey, *names: str) -> None:
             remedy = "Use letters, digits and . _ - + (at most 100), beginning with a letter or digit"
             raise KBookError(f"{value!r} cannot be the {name} of a key", type(key).__name__, remedy)
     if isinstance(key.seed, bool) or not isinstance(key.seed, int) or not 0 <= key.seed < 10**18:
-        raise KBookError(f"the seed {key.seed!r} is not an integer >= 0", type(key).__name__, "Give such a seed")
+        raise KBookError(
+            f"the seed {key.seed!r} is not an integer >= 0", type(key).__name__, "Give such a seed"
+        )
 
 
 def _tail(seed: int, variant: str) -> str:
@@ -229,7 +232,7 @@ def _split_tail(text: str, n_head: int, example: str) -> tuple[list[str], int, s
     head, tail = parts[:n_head], parts[n_head:]
     seed = _SEED.fullmatch(tail[0]) if tail else None
     variant = tail[1].removeprefix("variant=") if len(tail) == 2 else ""
-    if seed is None or tail[1:] != ([f"variant={variant}"] if variant else []):
+    if len(head) != n_head or seed is None or tail[1:] != ([f"variant={variant}"] if variant else []):
         raise _malformed(text, example)
     return head, int(seed[1]), variant
 
