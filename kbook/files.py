@@ -1,4 +1,4 @@
-"""Files that survive a crash: atomic writes, locks between processes, and record files that name a bad line."""
+"""Files that survive a crash: atomic writes, locks between processes, records that name a bad line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A record file that grows a batch at a time and can be continued after a kill at any moment.
 
 `rows.jsonl` holds the rows and nothing else, so that it has the same bytes however often it was interrupted.
-`rows.journal` beside it says where each finished batch ends and what its bytes must be. A batch exists once its
-line is in the journal, and that line is written after the rows are on the disk: rows beyond the last line are
-the torn tail of a killed batch, while rows that a line promises and that are not there are damage.
+`rows.journal` beside it says where each finished batch ends and what its bytes must be. A batch exists once
+its line is in the journal, and that line is written after the rows are on the disk: rows beyond the last line
+are the torn tail of a killed batch, while rows that a line promises and that are not there are damage.
 """
 
 from __future__ import annotations

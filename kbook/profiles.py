@@ -1,7 +1,7 @@
 """Profiles: the only place for sizes, seeds, bases and budgets; one file each in `data/profiles/NAME.toml`.
 
-The same notebooks run under every profile. A section is frozen, and goes as it is into the parameters of a run:
-`Spec(parameters={"cells": profile.cells}, …)`.
+The same notebooks run under every profile. A section is frozen, and goes as it is into the parameters of a
+run: `Spec(parameters={"cells": profile.cells}, …)`.
 
 Example:
     >>> profile = load_profile("smoke")
@@ -38,7 +38,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Corpus(Section):
+class CorpusSizes(Section):
     """Synthetic people: how many of each kind, and the seed that makes them.
 
     Args:
@@ -173,7 +173,7 @@ class Profile(Section):
     bases: Words
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
     dtype: Literal["float32", "bfloat16", "float16"]
-    corpus: Corpus
+    corpus: CorpusSizes
     cells: Cells
     lanes: Lanes
     agent: Agent
@@ -191,15 +191,14 @@ class Profile(Section):
         ):
             n_queries = len(FIELDS) * (n - n_fit)
             if self.cells.n > n_queries:
-                raise ValueError(
-                    f"cells.n is {self.cells.n}, but corpus leaves {max(n_queries, 0)} queries about {split} people"
-                )
+                left = f"corpus leaves {max(n_queries, 0)} queries about {split} people"
+                raise ValueError(f"cells.n is {self.cells.n}, but {left}")
         if self.lanes.context_bios > corpus.n_distractors:
             raise ValueError("lanes.context_bios is larger than corpus.n_distractors")
         return self
 
     def with_(self, **changes: Any) -> Profile:
-        """Return a copy with other values, checked as a file is; a section takes a dict of its changed fields.
+        """Return a copy with other values, checked as a file is; a section takes a dict of changed fields.
 
         Raises:
             KBookError: an unknown field, or a value of another type or out of range.
@@ -216,7 +215,7 @@ def load_profile(name: str) -> Profile:
     """Load a profile by its name.
 
     Raises:
-        KBookError: there is no such profile, its file is no TOML, or a field in it is unknown, missing or wrong.
+        KBookError: there is no such profile, its file is no TOML, or a field is unknown, missing or wrong.
     """
     names = profile_names()
     if name not in names:

@@ -1,8 +1,9 @@
-"""The run store: whatever takes time is computed once, can be killed at any moment, and is never read damaged.
+"""The run store: what takes time is computed once, may be killed at any moment, and is never read damaged.
 
-A run is a key and the digest of what decides its content; its folder is `ROOT/KEY/DIGEST8`. Records grow a batch
-at a time (`rows`), models are built as files with checkpoints of their own (`files`). Either way the manifest
-comes last, so that a folder with one is complete. Nothing but JSON is loaded here, and nothing pickled is kept.
+A run is a key and the digest of what decides its content; its folder is `ROOT/KEY/DIGEST8`. Records grow a
+batch at a time (`rows`), models are built as files with checkpoints of their own (`files`). Either way the
+manifest comes last, so that a folder with one is complete. Nothing but JSON is loaded here, and nothing
+pickled is kept.
 
 Example:
     >>> store = Store(profile="laptop")                                          # doctest: +SKIP
@@ -163,13 +164,13 @@ class Store:
         Args:
             key: the name of the run.
             spec: all that decides the files.
-            build: writes them into the run's folder, which it is given, and returns JSON-able things to keep in
-                the manifest. What an earlier try left is still there; what it puts under `checkpoints/` to go
-                on from is removed once the run is complete. Write with `write_atomic`, or be ready to find half
-                a file.
+            build: writes them into the run's folder, which it is given, and returns JSON-able things to keep
+                in the manifest. What an earlier try left is still there; what it puts under `checkpoints/` to
+                go on from is removed once the run is complete. Write with `write_atomic`, or be ready to find
+                half a file.
             seed: the seed of the work, which is the key's.
         Raises:
-            KBookError: a pickled file was written (write safetensors, JSON or Parquet), or another seed given.
+            KBookError: a pickled file was written (write safetensors, JSON or Parquet), or the seed differs.
         """
 
         def compute(folder: Path) -> _Done:
@@ -207,6 +208,11 @@ class Store:
             if manifest and manifest.key.startswith(prefix):
                 runs.append(Run(parse_key(manifest.key), path.parent, manifest))
         return sorted(runs, key=lambda run: (run.manifest.key, run.manifest.ended, run.digest))
+
+    def unfinished(self) -> list[Path]:
+        """List the folders of runs that were begun and are not complete; asking for one continues it."""
+        begun = {path.parent for name in (JOURNAL, TRIES) for path in self.root.rglob(name)}
+        return sorted(folder for folder in begun if not (folder / MANIFEST).exists())
 
     def _folder(self, key: AnyKey, digest: str) -> Path:
         return self.root / key.path / digest[:8]
@@ -296,7 +302,7 @@ def _mended(key: AnyKey, folder: Path, digest: str) -> Run | None:
 
 
 def _begin_try(folder: Path) -> dict[str, Any]:
-    """Note that a try to build begins; add up how far earlier tries came, by the last file that they wrote."""
+    """Note that a try begins; add up how far earlier tries came, by the last file that they wrote."""
     path = folder / TRIES
     try:
         tries = json.loads(path.read_bytes())

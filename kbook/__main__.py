@@ -1,0 +1,7 @@
+"""`python -m kbook`."""
+
+import sys
+
+from kbook.cli import main
+
+sys.exit(main())
