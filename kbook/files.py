@@ -53,17 +53,20 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def set_aside(path: Path, reason: str) -> Path:
-    """Rename a damaged file to `NAME.corrupt-N`, so that nobody reads it, and warn by name."""
-    n = 0
-    while (aside := path.with_name(f"{path.name}{CORRUPT}{n}")).exists():
-        n += 1
-    os.replace(path, aside)
-    sync_folder(path.parent)
-    warnings.warn(
-        f"{path}: {reason}; set aside as {aside.name}, to be computed again", StoreWarning, stacklevel=2
-    )
-    return aside
+def set_aside(path: Path, reason: str) -> None:
+    """Rename a damaged file to `NAME.corrupt-N`, so that nobody reads it, and warn by name.
+
+    A file that is missing is only warned of.
+    """
+    fate = "to be computed again"
+    if path.exists():
+        n = 0
+        while (aside := path.with_name(f"{path.name}{CORRUPT}{n}")).exists():
+            n += 1
+        os.replace(path, aside)
+        sync_folder(path.parent)
+        fate = f"set aside as {aside.name}, {fate}"
+    warnings.warn(f"{path}: {reason}; {fate}", StoreWarning, stacklevel=2)
 
 
 @contextmanager

@@ -118,9 +118,9 @@ def salvage(folder: Path) -> tuple[Header, list[Batch]] | None:
     content = rows.read_bytes() if rows.exists() else b""
     sound = _sound_batches(promised, content)
     end = sound[-1].end if sound else 0
-    if len(sound) < len(promised) and rows.exists():
+    if len(sound) < len(promised):
         line = content[:end].count(b"\n") + 1
-        set_aside(rows, f"damaged at or after line {line}")
+        set_aside(rows, f"damaged at or after line {line}" if rows.exists() else "missing")
     if len(content) != end or not rows.exists():
         write_atomic(rows, content[:end])
     kept = _encode(header) + b"".join(map(_encode, sound))

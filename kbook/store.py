@@ -294,10 +294,8 @@ def _mended(key: AnyKey, folder: Path, digest: str) -> Run | None:
     for path in damaged:
         if path.name == ROWS and (folder / JOURNAL).exists():
             salvage(folder)  # keeps the batches before the damage
-        elif path.exists():
-            set_aside(path, "its checksum is wrong")
         else:
-            warnings.warn(f"{path}: missing, to be computed again", StoreWarning, stacklevel=2)
+            set_aside(path, "its checksum is wrong" if path.exists() else "missing")
     return None
 
 
