@@ -1,0 +1,265 @@
+"""Greedy decoding of many conversations at once, over one growing cache.
+
+A `LiveBatch` holds a cache of keys and values. Each turn it is given the whole text of every conversation; what the
+cache already holds is not encoded again, only what is new is read, and the replies are written token by token for
+all rows together. Rows that are finished leave the batch. Interventions take part through `DecodingHook`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from kbook.corpora.protocol import OBSERVATION_CUT
+from kbook.models.bases import Base
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward pass, as hooks see it.
+
+    ``rows[i]`` names the conversation in row ``i`` (what the caller passed to `LiveBatch`). While *reading*,
+    ``spans[i]`` gives the character range in ``texts[i]`` of each real token of the row, right-padded rows being
+    shorter than the tensor; while *writing*, one token a row is fed and ``spans`` is empty.
+    """
+
+    reading: bool
+    rows: Sequence[Any]
+    texts: Sequence[str] = ()
+    spans: Sequence[Sequence[tuple[int, int]]] = ()
+    written: Sequence[Sequence[int]] = ()
+
+
+class DecodingHook:
+    """What an intervention may do while a model decodes. The default does nothing."""
+
+    def start(self, base: Base) -> None:
+        """Called once before a cell is decoded."""
+
+    def embeddings(self, step: Pass, values: torch.Tensor) -> torch.Tensor:
+        """Change input embeddings. Shape: ``(rows, tokens, width)``."""
+        return values
+
+    def logits(self, step: Pass, values: torch.Tensor) -> torch.Tensor:
+        """Change next-token logits before the choice. Shape: ``(rows, vocabulary)``, fp32."""
+        return values
+
+    @contextmanager
+    def installed(self, base: Base) -> Iterator[None]:
+        """Install hooks on the model's modules (activations) and take them off again."""
+        yield
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One turn's text (cut before an observation line) and the smallest lead of the chosen over the second logit."""
+
+    text: str
+    margin: float
+    n_tokens: int
+
+
+class GrowingLayer(DynamicLayer):  # type: ignore[misc]
+    """A cache layer with room to spare: a token is written in place, not by copying all that came before."""
+
+    spare = 128
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+            self.room: list[torch.Tensor] = []
+        length = self.get_seq_length()
+        need = length + key_states.shape[-2]
+        if not self.room or self.room[0].shape[-2] < need:
+            self.room = [self._grown(new, old, need) for new, old in ((key_states, self.keys), (value_states, self.values))]
+        for room, new in zip(self.room, (key_states, value_states), strict=True):
+            room[:, :, length:need] = new
+        self.keys, self.values = (room[:, :, :need] for room in self.room)
+        return self.keys, self.values
+
+    def _grown(self, new: torch.Tensor, old: torch.Tensor, need: int) -> torch.Tensor:
+        rows, heads, _, head = new.shape
+        room = new.new_zeros((rows, heads, need + max(self.spare, need // 4), head))
+        if old.numel():
+            room[:, :, : old.shape[-2]] = old
+        return room
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        super().batch_select_indices(indices)
+        self.room = []
+
+
+@dataclass
+class _Row:
+    name: Any
+    ids: list[int] = field(default_factory=list)  # tokens that the cache holds for this row, in order
+    slots: list[int] = field(default_factory=list)  # and where
+
+
+class LiveBatch:
+    """Conversations that decode together.
+
+    Args:
+        base: the model.
+        names: one hashable name a row, passed to hooks.
+        hooks: interventions, in order.
+        stop: a reply is cut before this text.
+    """
+
+    def __init__(
+        self, base: Base, names: Sequence[Any], hooks: Sequence[DecodingHook] = (), stop: str = OBSERVATION_CUT
+    ) -> None:
+        self.base, self.hooks, self.stop = base, list(hooks), stop
+        self.rows = [_Row(name) for name in names]
+        self.cache = DynamicCache(config=base.model.config)
+        self.reusable = all(type(layer) is DynamicLayer for layer in self.cache.layers)
+        self._fresh_cache()
+        self.ends = _end_tokens(base)
+        self._pieces: dict[int, str] = {}
+
+    def _fresh_cache(self) -> None:
+        self.cache = DynamicCache(config=self.base.model.config)
+        if self.reusable:  # sliding windows keep the stock layers and are read anew each turn
+            self.cache.layers = [GrowingLayer() for _ in self.cache.layers]
+        self.mask = torch.zeros((len(self.rows), 0), dtype=torch.long, device=self.base.device)
+        for row in self.rows:
+            row.ids, row.slots = [], []
+
+    def keep(self, indices: Sequence[int]) -> None:
+        """Let all other rows leave the batch."""
+        if len(indices) == len(self.rows):
+            return
+        chosen = torch.tensor(indices, dtype=torch.long, device=self.base.device)
+        self.rows = [self.rows[i] for i in indices]
+        self.mask = self.mask[chosen]
+        if self.rows and self.mask.shape[1]:
+            self.cache.batch_select_indices(chosen)
+
+    @torch.no_grad()
+    def reply(self, texts: Sequence[str], max_new_tokens: int) -> list[Reply]:
+        """Continue each text greedily.
+
+        Args:
+            texts: whole conversation of each row so far, templates and all.
+            max_new_tokens: of each reply.
+
+        Returns:
+            One `Reply` a row, cut before the stop text, an end token or the limit, whichever comes first.
+        """
+        with _embedding_hook(self) as reader:
+            logits, step = self._read(texts, reader)
+            return self._write(logits, step, texts, max_new_tokens, reader)
+
+    def _read(self, texts: Sequence[str], reader: _Reader) -> tuple[torch.Tensor, Pass]:
+        if not self.reusable:
+            self._fresh_cache()
+        encoded = self.base.tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
+        blocks, spans = [], []
+        for i, (row, ids) in enumerate(zip(self.rows, encoded["input_ids"], strict=True)):
+            kept = min(_common(row.ids, ids), len(ids) - 1)
+            self.mask[i, row.slots[kept:]] = 0  # what the text no longer says is not attended to
+            row.ids, row.slots = row.ids[:kept], row.slots[:kept]
+            blocks.append(ids[kept:])
+            spans.append(encoded["offset_mapping"][i][kept:])
+        step = Pass(True, [r.name for r in self.rows], texts, spans, [[] for _ in self.rows])
+        return self._forward(blocks, step, reader), step
+
+    def _forward(self, blocks: Sequence[Sequence[int]], step: Pass, reader: _Reader) -> torch.Tensor:
+        """Feed right-padded blocks; logits after the last real token of each row. Shape: ``(rows, vocabulary)``."""
+        width, start, device = max(map(len, blocks)), self.mask.shape[1], self.base.device
+        ids = torch.zeros((len(blocks), width), dtype=torch.long)
+        real, positions = torch.zeros_like(ids), torch.zeros_like(ids)
+        for i, block in enumerate(blocks):
+            n, row = len(block), self.rows[i]
+            ids[i, :n], real[i, :n] = torch.tensor(block, dtype=torch.long), 1
+            positions[i] = torch.arange(len(row.ids), len(row.ids) + width)
+            row.ids.extend(block)
+            row.slots.extend(range(start, start + n))
+        self.mask = torch.cat([self.mask, real.to(device)], dim=1)
+        last = (real.sum(1) - 1).clamp(min=0)
+        reader.step = step
+        hidden = self.base.model.model(
+            input_ids=ids.to(device),
+            attention_mask=self.mask,
+            position_ids=positions.to(device),
+            past_key_values=self.cache,
+            use_cache=True,
+        ).last_hidden_state
+        logits = self.base.model.lm_head(hidden[torch.arange(len(blocks)), last.to(device)])
+        return self._changed(step, logits.float())
+
+    def _changed(self, step: Pass, logits: torch.Tensor) -> torch.Tensor:
+        for hook in self.hooks:
+            logits = hook.logits(step, logits)
+        return logits
+
+    def _write(
+        self, logits: torch.Tensor, step: Pass, texts: Sequence[str], limit: int, reader: _Reader
+    ) -> list[Reply]:
+        written: list[list[int]] = [[] for _ in self.rows]
+        margins = [float("inf")] * len(self.rows)
+        open_rows = set(range(len(self.rows)))
+        for n in range(limit):
+            top = logits.topk(2, dim=-1)
+            lead = (top.values[:, 0] - top.values[:, 1]).tolist()
+            for i, token in enumerate(top.indices[:, 0].tolist()):
+                if i not in open_rows:
+                    continue
+                margins[i] = min(margins[i], lead[i])
+                if token in self.ends:
+                    open_rows.discard(i)
+                    continue
+                written[i].append(token)
+                if self._stops(written[i]):
+                    open_rows.discard(i)
+            if not open_rows or n == limit - 1:
+                break
+            blocks = [[w[-1]] if i in open_rows else [] for i, w in enumerate(written)]
+            step = Pass(False, step.rows, texts, (), written)
+            logits = self._forward(blocks, step, reader)
+        return [Reply(self._text(ids), m, len(ids)) for ids, m in zip(written, margins, strict=True)]
+
+    def _stops(self, ids: list[int]) -> bool:
+        piece = self._pieces.get(ids[-1])
+        if piece is None:
+            piece = self._pieces[ids[-1]] = self.base.tokenizer.decode(ids[-1:])
+        return self.stop[-1] in piece and self.stop in self.base.tokenizer.decode(ids[-16:])
+
+    def _text(self, ids: list[int]) -> str:
+        text = self.base.tokenizer.decode(ids, skip_special_tokens=True)
+        return str(text).split(self.stop, 1)[0]
+
+
+class _Reader:
+    step: Pass
+
+
+@contextmanager
+def _embedding_hook(batch: LiveBatch) -> Iterator[_Reader]:
+    reader = _Reader()
+
+    def change(_module: Any, _inputs: Any, output: torch.Tensor) -> torch.Tensor:
+        for hook in batch.hooks:
+            output = hook.embeddings(reader.step, output)
+        return output
+
+    handle = batch.base.model.get_input_embeddings().register_forward_hook(change)
+    try:
+        yield reader
+    finally:
+        handle.remove()
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _end_tokens(base: Base) -> set[int]:
+    ends = base.model.generation_config.eos_token_id
+    listed = ends if isinstance(ends, list) else [ends]
+    return {e for e in (*listed, base.tokenizer.eos_token_id) if e is not None}
