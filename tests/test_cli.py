@@ -1,0 +1,188 @@
+"""The command line: who does the work, what it says when something is wrong, and how fast it answers."""
+
+import os
+import subprocess
+import sys
+import types
+import warnings
+
+import pytest
+
+from kbook import __version__
+from kbook.cli import main
+from kbook.errors import KBookError
+from kbook.files import StoreWarning
+from kbook.keys import CellKey
+from kbook.store import Spec, Store
+
+KEY = CellKey("kbench", "llama-tiny", "R-text", "eco", "forget", 137)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Put modules in place of those that do the work; each call is noted with its arguments."""
+    noted = []
+
+    def module(name, function):
+        fake = types.ModuleType(name)
+        setattr(fake, function, lambda *args, **kwargs: noted.append((function, args, kwargs)))
+        monkeypatch.setitem(sys.modules, name, fake)
+
+    module("kbook.models.pretrain", "train_base")
+    module("kbook.models.abilities", "check_base")
+    module("kbook.scoring.folder", "score_folder")
+    chapters = types.ModuleType("kbook.chapters")
+    for function in ("run_chapter", "build_book"):
+        setattr(chapters, function, lambda *a, _name=function, **k: noted.append((_name, a, k)))
+    monkeypatch.setitem(sys.modules, "kbook.chapters", chapters)
+    return noted
+
+
+def failing(monkeypatch, error):
+    def run_chapter(*_):
+        raise error
+
+    fake = types.ModuleType("kbook.chapters")
+    fake.run_chapter = run_chapter
+    monkeypatch.setitem(sys.modules, "kbook.chapters", fake)
+
+
+def test_run_passes_chapter_profile_and_parameters(calls):
+    assert main(["run", "kbench_topology", "-p", "n=4", "-p", "note=a=b, c", "--profile", "smoke"]) == 0
+    assert calls == [("run_chapter", ("kbench_topology", "smoke", {"n": "4", "note": "a=b, c"}), {})]
+
+
+def test_laptop_is_the_default_profile(calls):
+    main(["run", "kbench_topology"])
+    main(["book"])
+    assert calls == [
+        ("run_chapter", ("kbench_topology", "laptop", {}), {}),
+        ("build_book", ("laptop",), {"fresh": False}),
+    ]
+
+
+def test_book_may_be_built_afresh(calls):
+    main(["book", "--profile", "smoke", "--fresh"])
+    assert calls == [("build_book", ("smoke",), {"fresh": True})]
+
+
+@pytest.mark.parametrize(("action", "function"), [("train", "train_base"), ("check", "check_base")])
+def test_base_is_trained_or_checked(calls, action, function):
+    assert main(["base", action, "llama-tiny"]) == 0
+    assert calls == [(function, ("llama-tiny",), {})]
+
+
+def test_score_takes_a_folder(calls, tmp_path):
+    assert main(["score", "--cells", str(tmp_path)]) == 0
+    assert calls == [("score_folder", (tmp_path,), {})]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "x", "-p", "n"], "'n' sets no parameter. Write -p name=value."),
+        (["run", "x", "-p", "=4"], "'=4' sets no parameter"),
+        (["run", "x", "-p", "n=1", "-p", "n=2"], "'n' is set twice"),
+        (["run", "x", "--profile", "lapto"], "unknown profile 'lapto'. Did you mean laptop?"),
+        (["book", "--profile", "lapto"], "unknown profile 'lapto'. Did you mean laptop?"),
+        (["score", "--cells", "no/such/folder"], "no/such/folder: is not a folder."),
+    ],
+    ids=["no value", "no name", "twice", "profile of run", "profile of book", "folder"],
+)
+def test_bad_input_is_one_paragraph_on_stderr_and_status_2(calls, capsys, arguments, message):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("kbook: ") and message in err and err.count("\n") == 1
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["rn"], ["run"], ["base", "tune", "x"], ["book", "--frsh"]], ids=str
+)
+def test_malformed_command_line_is_status_2(arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+
+
+def test_error_of_the_work_is_printed_and_is_status_2(monkeypatch, capsys):
+    failing(monkeypatch, KBookError("unknown lane 'X'", "kbench_topology", "Use P"))
+    assert main(["run", "kbench_topology"]) == 2
+    assert capsys.readouterr().err == "kbook: kbench_topology: unknown lane 'X'. Use P.\n"
+
+
+def test_interruption_is_status_130_and_says_how_to_go_on(monkeypatch, capsys):
+    failing(monkeypatch, KeyboardInterrupt())
+    assert main(["run", "kbench_topology"]) == 130
+    assert "goes on where it stopped" in capsys.readouterr().err
+
+
+def test_fault_of_the_program_is_not_dressed_up_as_bad_input(monkeypatch):
+    failing(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        main(["run", "kbench_topology"])
+
+
+def test_warning_is_one_line_without_code(monkeypatch, capsys):
+    fake = types.ModuleType("kbook.chapters")
+    fake.run_chapter = lambda *_: warnings.warn("rows.jsonl: damaged", StoreWarning, stacklevel=1)
+    monkeypatch.setitem(sys.modules, "kbook.chapters", fake)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["run", "kbench_topology"]) == 0
+    assert capsys.readouterr().err == "kbook: warning: rows.jsonl: damaged\n"
+
+
+def test_cells_lists_complete_and_unfinished_runs_by_prefix(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("KBOOK_STORE", str(tmp_path))
+    store = Store(profile="smoke")
+    spec = Spec({}, ("kbook.keys",))
+    store.rows(KEY, spec, [0, 1], lambda batch: [{"x": batch}] * 2)
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.rows(CellKey("cllpu", "llama-tiny", "P", "ga", "forget", 0), spec, [0], interrupted)
+    assert main(["cells"]) == 0
+    complete, unfinished, total = capsys.readouterr().out.splitlines()
+    assert complete.startswith(f"{KEY}  {spec.digest[:8]}  smoke  4 rows")
+    assert unfinished.startswith("cllpu/llama-tiny/P/ga/forget/seed=0/") and "unfinished" in unfinished
+    assert total.startswith("1 complete") and total.endswith(f"1 unfinished in {tmp_path}")
+    assert main(["cells", "kbench/llama-tiny/P"]) == 0
+    assert capsys.readouterr().out.startswith("0 complete")
+
+
+def python(*arguments, **options):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, **options)
+
+
+def test_module_and_version():
+    done = python("-m", "kbook", "--version")
+    assert (done.returncode, done.stdout) == (0, f"kbook {__version__}\n")
+
+
+def test_help_names_every_command():
+    out = python("-m", "kbook", "--help").stdout
+    assert all(f"    {command} " in out for command in ("run", "book", "cells", "base", "score", "doctor"))
+
+
+def test_help_and_package_import_nothing_heavy():
+    code = (
+        "import sys, kbook.cli\n"
+        "try: kbook.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'torch', 'transformers', 'numpy', 'pandas', 'pydantic'} & set(sys.modules)))"
+    )
+    assert python("-c", code).stdout.endswith("[]\n")
+
+
+def test_reader_of_a_pipe_may_leave_early(tmp_path):
+    command = f"{sys.executable} -m kbook cells | true"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"KBOOK_STORE": str(tmp_path)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
