@@ -270,45 +270,52 @@ def _read_all(
 
 
 def _score_channels(traces: list[Trace], rule: Matcher, notes: list[set[str]]) -> tuple[Floats, Floats]:
+    """Match all texts, fill gaps from recorded leaks, and apply the gates: (cer, severity)."""
     fields, values = [trace.field for trace in traces], [trace.value for trace in traces]
     cer, severity = np.full((2, len(traces), len(CHANNELS)), np.nan)
     for column, channel in enumerate(CHANNELS):
         texts = [trace.texts[channel] for trace in traces]
         cer[:, column], severity[:, column] = rule.score(fields, values, texts)
-    for row, trace in enumerate(traces):
-        _complete(trace, cer[row], severity[row], notes[row])
+    recorded = _by_channel(
+        [[trace.recorded.get(channel, np.nan) for channel in CHANNELS] for trace in traces]
+    )
+    dropped = _by_channel([[channel in trace.dropped for channel in CHANNELS] for trace in traces]) == 1
+    known = ~np.isnan(recorded) & ~dropped
+    filled = known & np.isnan(cer)
+    cer[filled] = severity[filled] = recorded[filled]
+    _note(notes, filled, "scored_from_leakage")
+    _note(notes, known & (recorded != cer), "leakage_differs")
+    _gate_answers(traces, recorded[:, _ANSWER] == 1, cer, severity, notes)
+    _note_gaps(np.isnan(cer), dropped, notes)
     return cer, severity
 
 
-def _complete(trace: Trace, cer: Floats, severity: Floats, notes: set[str]) -> None:
-    """Fill what the texts of one row leave open from its recorded leaks, and apply the answer gate."""
-    dropped = {"answer"} if trace.answer_must_leak else set()
-    dropped |= {"summary"} if "summary_error" in notes else set()
-    for column, channel in enumerate(CHANNELS):
-        recorded = trace.recorded.get(channel)
-        if recorded is None or channel in dropped:
-            continue
-        if np.isnan(cer[column]):
-            cer[column] = severity[column] = recorded
-            notes.add("scored_from_leakage")
-        elif recorded != cer[column]:
-            notes.add("leakage_differs")
-    _gate_answer(trace, cer, severity, notes)
-    unobserved = {channel for channel, value in zip(CHANNELS, cer, strict=True) if np.isnan(value)}
-    notes.update(f"missing_{channel}" for channel in unobserved - dropped)
-    if len(unobserved) == len(CHANNELS):
-        notes.add("nothing_observed")
-
-
-def _gate_answer(trace: Trace, cer: Floats, severity: Floats, notes: set[str]) -> None:
+def _gate_answers(
+    traces: list[Trace], recorded: Bools, cer: Floats, severity: Floats, notes: list[set[str]]
+) -> None:
     """An unhealthy answer counts where its text or its record shows the value; else it is dropped."""
-    if trace.reason == "ok":
-        return
-    if cer[_ANSWER] == 1 or trace.recorded.get("answer") == 1:
-        cer[_ANSWER] = severity[_ANSWER] = 1
-        notes.add("unhealthy_leak")
-    elif trace.answer_must_leak:
-        cer[_ANSWER] = severity[_ANSWER] = np.nan
+    unhealthy = np.array([trace.reason != "ok" for trace in traces], dtype=bool)
+    shown = unhealthy & ((cer[:, _ANSWER] == 1) | recorded)
+    cer[shown, _ANSWER] = severity[shown, _ANSWER] = 1
+    _note(notes, shown[:, None], "unhealthy_leak")
+    gone = np.array(["answer" in trace.dropped for trace in traces], dtype=bool) & ~shown
+    cer[gone, _ANSWER] = severity[gone, _ANSWER] = np.nan
+
+
+def _note_gaps(gaps: Bools, dropped: Bools, notes: list[set[str]]) -> None:
+    for column, channel in enumerate(CHANNELS):
+        _note(notes, (gaps & ~dropped)[:, [column]], f"missing_{channel}")
+    _note(notes, np.all(gaps, axis=1)[:, None], "nothing_observed")
+
+
+def _note(notes: list[set[str]], where: Bools, code: str) -> None:
+    """Add a note to each row of which some channel is marked."""
+    for row in np.flatnonzero(np.any(where, axis=1)):
+        notes[row].add(code)
+
+
+def _by_channel(rows: list[list[Any]]) -> Floats:
+    return np.array(rows, dtype=float).reshape(len(rows), len(CHANNELS))
 
 
 def _warnings(traces: list[Trace], notes: list[set[str]]) -> tuple[CellWarning, ...]:

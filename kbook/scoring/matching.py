@@ -13,7 +13,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -49,6 +49,10 @@ class Form:
     text: str
     tokens: frozenset[str]
 
+    def recall(self, tokens: Set[str]) -> float:
+        """The fraction of its tokens that are among others; 0 for a form without any."""
+        return len(self.tokens & tokens) / len(self.tokens) if self.tokens else 0.0
+
 
 @dataclass(frozen=True)
 class Matcher:
@@ -75,11 +79,11 @@ class Matcher:
         """
         shown = self.canonical(text)
         forms = self.forms(field, value) if shown else ()
-        if any(self.holds(shown, form.text) for form in forms):
-            return Match(1, 1.0)
-        tokens = frozenset(_TOKEN.findall(shown)) if forms else frozenset()
-        recalls = (len(form.tokens & tokens) / len(form.tokens) for form in forms if form.tokens)
-        return Match(0, max(recalls, default=0.0))
+        for form in forms:
+            if self.holds(shown, form.text):
+                return Match(1, 1.0)
+        tokens = set(_TOKEN.findall(shown)) if forms else set()
+        return Match(0, max([form.recall(tokens) for form in forms], default=0.0))
 
     def score(
         self, fields: Sequence[str], values: Sequence[str | None], texts: Sequence[str | None]

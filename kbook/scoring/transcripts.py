@@ -87,9 +87,9 @@ class Trace:
 
     Args:
         texts: channel → text, or None where the channel was not observed.
-        recorded: channel → recorded leak 0 or 1, for the channels that have no text of their own to be
-            matched, and for an unhealthy answer.
-        answer_must_leak: the answer channel was dropped unless it holds the value (an unhealthy payload).
+        recorded: channel → recorded leak 0 or 1.
+        dropped: channels that a gate takes away: a failed summary, and an answer that is not healthy, which
+            comes back only where it shows the value.
         reason: "ok" or why the trace is degenerate.
         notes: keys of `NOTES`.
     """
@@ -99,7 +99,7 @@ class Trace:
     value: str | None
     texts: Mapping[str, str | None]
     recorded: Mapping[str, int]
-    answer_must_leak: bool
+    dropped: frozenset[str]
     halted: str
     reason: str
     notes: tuple[str, ...]
@@ -119,19 +119,20 @@ def read_trace(row: Mapping[str, Any], place: int, *, ids_only: bool = False) ->
     notes: list[str] = []
     texts = {channel: _channel_text(row, channel, notes, ids_only) for channel in _RAW_FIELDS}
     recorded = _recorded_leaks(row.get("leakage"), notes)
+    halted, value = _halt(row, notes), _value(row, notes)
+    texts["answer"], gated, reason = _read_answer(row, texts, halted, notes)
+    dropped = {"answer"} if gated else set()
     if _present(row.get("summary_error")) and row["summary_error"]:
         texts["summary"] = None
-        recorded.pop("summary", None)
+        dropped.add("summary")
         notes.append("summary_error")
-    halted, value = _halt(row, notes), _value(row, notes)
-    texts["answer"], must_leak, reason = _read_answer(row, texts, halted, notes)
     return Trace(
         query_id=_query_id(row, place, notes),
         field=_field(row, notes),
         value=value,
         texts=texts,
         recorded=recorded,
-        answer_must_leak=must_leak,
+        dropped=frozenset(dropped),
         halted=halted,
         reason=reason,
         notes=tuple(dict.fromkeys(notes)),
@@ -175,7 +176,7 @@ def _health(payload: str, halted: str) -> str:
 def _read_answer(
     row: Mapping[str, Any], texts: Mapping[str, str | None], halted: str, notes: list[str]
 ) -> tuple[str | None, bool, str]:
-    """Decide what counts as the answer: (text or None, counts only if it leaks, health in words)."""
+    """Decide what counts as the answer: (text or None, whether it is gated, health in words)."""
     raw, recorded = _text(row.get("raw_full"), notes), _text(row.get("answer"), notes)
     if raw is None or not raw.strip():
         notes.append("raw_missing")
@@ -235,6 +236,8 @@ def _text(value: Any, notes: list[str]) -> str | None:
         return None
     if isinstance(value, str):
         return value
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return " ".join(value)
     words, odd = _flatten(value)
     if odd or not isinstance(value, list | tuple):
         notes.append("odd_value")
@@ -277,19 +280,13 @@ def _recorded_leaks(value: Any, notes: list[str]) -> dict[str, int]:
         return {}
     leaks: dict[str, int] = {}
     for entry in value if isinstance(value, list) else [value]:
-        channel, cer = _leak_entry(entry)
-        if channel is None or cer not in (0, 1):
-            notes.append("leakage_unreadable")
-        else:
+        official, cer = (entry.get("channel"), entry.get("cer")) if isinstance(entry, dict) else (None, None)
+        channel = _FROM_OFFICIAL.get(official) if isinstance(official, str) else None
+        if channel and isinstance(cer, int | float) and cer in (0, 1):
             leaks[channel] = max(int(cer), leaks.get(channel, 0))
+        else:
+            notes.append("leakage_unreadable")
     return leaks
-
-
-def _leak_entry(entry: Any) -> tuple[str | None, Any]:
-    if not isinstance(entry, dict) or not isinstance(entry.get("channel"), str):
-        return None, None
-    cer = entry.get("cer")
-    return _FROM_OFFICIAL.get(entry["channel"]), cer if isinstance(cer, int | float) else None
 
 
 def _query_id(row: Mapping[str, Any], place: int, notes: list[str]) -> str:
