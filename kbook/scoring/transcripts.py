@@ -223,9 +223,10 @@ def _channel_text(row: Mapping[str, Any], channel: str, notes: list[str], ids_on
 
 def _passage_ids(value: Any) -> Any:
     """Cut `ID | TITLE: passage` back to `ID` in a list of lists; leave anything else as it is."""
-    if isinstance(value, list):
-        return [_passage_ids(part) for part in value]
-    return value.split(_ID_END, 1)[0] if isinstance(value, str) else value
+    if not isinstance(value, list):
+        return value
+    hits = [hit for search in value for hit in (search if isinstance(search, list) else [search])]
+    return [hit.split(_ID_END, 1)[0] if isinstance(hit, str) else hit for hit in hits]
 
 
 def _text(value: Any, notes: list[str]) -> str | None:
