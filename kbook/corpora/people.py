@@ -157,7 +157,11 @@ def make_corpus(sizes: CorpusSizes) -> Corpus:
 
 
 def make_distractors(people: list[Person], n: int, seed: int) -> list[Person]:
-    """Invent ``n`` people whose biographies hold no attribute value of ``people`` (canonical substring)."""
+    """Invent ``n`` people whose biographies hold no attribute value of ``people`` (canonical substring).
+
+    Raises:
+        KBookError: there are so many people that no value is left over for distractors.
+    """
     fake = Faker("en_US")
     fake.seed_instance(seed + 1_000_003)
     taken = {p.name for p in people}
@@ -165,12 +169,18 @@ def make_distractors(people: list[Person], n: int, seed: int) -> list[Person]:
     jobs = _dealt(fake, [j for j in occupations() if _job_world(j) == "distractor"])
     names = _distinct(fake.name, "distractor", taken)
     found: list[Person] = []
-    while len(found) < n:
+    for _ in range(50 * n):
+        if len(found) == n:
+            return found
         person = _person(fake, f"dis-{len(found):05d}", next(names), "distractor", next(jobs))
         text = person.titled.casefold()
         if not any(secret in text for secret in secrets):
             found.append(person)
-    return found
+    raise KBookError(
+        f"no {n} distractors can be made that hold no value of the {len(people)} queried people",
+        where="corpus",
+        remedy="take fewer people: with thousands, every occupation on the list belongs to somebody",
+    )
 
 
 def _job_world(job: str) -> str:

@@ -1,7 +1,7 @@
 """Base models: the embedded ones, and any causal language model from a local folder or a hub id.
 
-An embedded base lies in ``data/bases/NAME`` with a ``card.json`` that holds its digest, recipe and measured
-abilities. Everything else goes through the same `load_base`; only safetensors weights are read.
+An embedded base lies in ``data/bases/NAME`` with a ``card.json`` that holds its digest, recipe, prompt style and
+measured abilities. Everything else goes through the same `load_base`; only safetensors weights are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kbook.digests import digest_of, file_digest
-from kbook.errors import KBookError
+from kbook.errors import KBookError, unknown_name
 from kbook.paths import data_folder
 
 CARD = "card.json"
@@ -72,7 +72,14 @@ def base_folder(name: str) -> Path:
 
 def read_card(name: str) -> dict[str, Any]:
     """The model card of an embedded base."""
-    return dict(json.loads((base_folder(name) / CARD).read_text()))
+    if name not in embedded_bases():
+        raise unknown_name("embedded base", name, embedded_bases())
+    return _card(base_folder(name))
+
+
+def _card(folder: Path | None) -> dict[str, Any]:
+    path = folder / CARD if folder else None
+    return dict(json.loads(path.read_text())) if path and path.exists() else {}
 
 
 def model_digest(folder: Path) -> str:
@@ -80,6 +87,19 @@ def model_digest(folder: Path) -> str:
     names = ("*.safetensors", "config.json", "tokenizer*.json", "chat_template*")
     files = sorted({f for pattern in names for f in folder.glob(pattern)})
     return digest_of({f.name: file_digest(f) for f in files})
+
+
+def base_digest(name: str, revision: str | None = None) -> str:
+    """The digest that `load_base` gives a base, without loading it.
+
+    Raises:
+        KBookError: no such base, or a folder that lacks something (see `check_folder`).
+    """
+    local = _local_folder(name)
+    if local is None:
+        return digest_of({"id": name, "revision": revision or "main"})
+    check_folder(local)
+    return model_digest(local)
 
 
 def load_base(
@@ -109,15 +129,15 @@ def load_base(
         raise KBookError(
             f"{name} has no fast tokenizer", where=str(local or name), remedy="add its tokenizer.json to the folder"
         )
-    digest = model_digest(local) if local else digest_of({"id": name, "revision": revision or "main"})
-    embedded = (base_folder(name) / CARD).exists()
-    if embedded and folder is None and read_card(name)["digest"] != digest:
+    digest = model_digest(folder) if folder else base_digest(name, revision)
+    card = _card(_local_folder(name))
+    if folder is None and card.get("digest", digest) != digest:
         raise KBookError(
-            f"the files of the embedded base {name} do not match the digest in its card",
-            where=str(base_folder(name)),
-            remedy=f"restore them with `git checkout data/bases/{name}`, or retrain: `kbook base train {name}`",
+            f"the files of base {name} do not match the digest in its card",
+            where=str(local),
+            remedy=f"restore them with `git checkout`, or train it again: `kbook base train {name}`",
         )
-    return Base(name, model, tokenizer, digest, "compact" if embedded else "instructed", str(local or name))
+    return Base(name, model, tokenizer, digest, card.get("style", "instructed"), str(local or name))
 
 
 def pick_device(device: str) -> str:

@@ -183,14 +183,14 @@ class LiveBatch:
         self.mask = torch.cat([self.mask, real.to(device)], dim=1)
         last = (real.sum(1) - 1).clamp(min=0)
         reader.step = step
-        hidden = self.base.model.model(
+        hidden = self.base.model.base_model(
             input_ids=ids.to(device),
             attention_mask=self.mask,
             position_ids=positions.to(device),
-            past_key_values=self.cache,
+            cache=self.cache,
             use_cache=True,
         ).last_hidden_state
-        logits = self.base.model.lm_head(hidden[torch.arange(len(blocks)), last.to(device)])
+        logits = self.base.model.get_output_embeddings()(hidden[torch.arange(len(blocks)), last.to(device)])
         return self._changed(step, logits.float())
 
     def _changed(self, step: Pass, logits: torch.Tensor) -> torch.Tensor:

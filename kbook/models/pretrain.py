@@ -191,7 +191,9 @@ class Trainer:
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0, fused=True
+        )
 
     def step(self, batch: Batch) -> float:
         for group in self.optimizer.param_groups:

@@ -1,0 +1,284 @@
+"""Protocol A from end to end: the one place where corpora, models, methods, agent and scoring are wired together.
+
+    bench = KBench("laptop")
+    panel = bench.panel(methods=["none", "star"], lanes=["P", "R-text"])
+
+Nothing is computed twice: injected models, edited models and cells are runs of the store, found again by a digest of
+everything that decides them. Models are loaded only when a run is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from kbook.agent.lanes import Stores, fill_stores, sample_queries
+from kbook.corpora.people import Corpus, Query, make_corpus
+from kbook.digests import Spec, digest_of
+from kbook.errors import KBookError, unknown_name
+from kbook.keys import LANES, SPLITS, CellKey, ModelKey, base_segment
+from kbook.methods.contract import METHODS, FitContext, Intervention, make_method, method_class, why_not
+from kbook.models.bases import Base, base_digest, load_base
+from kbook.profiles import Profile, load_profile
+from kbook.scoring.leakage import with_leakage
+from kbook.store import Run, Store
+
+if TYPE_CHECKING:
+    from kbook.agent.react import Cell
+
+PROTOCOL = "kbench"
+RECIPES = ("full", "lora")
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """A cell that a method cannot fill, with the reason: neither a failure nor a gap in the data."""
+
+    lane: str
+    method: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Finished cells, and the combinations that do not apply."""
+
+    cells: dict[CellKey, Run]
+    not_applicable: tuple[NotApplicable, ...]
+
+    def rows(self) -> dict[CellKey, list[dict[str, Any]]]:
+        """The transcripts of every cell, for `kbook.scoring`."""
+        return {key: run.rows() for key, run in self.cells.items()}
+
+
+class KBench:
+    """One profile and one base of protocol A.
+
+    Args:
+        profile: a name or a loaded profile.
+        base: a base of the profile (its first by default), or any other name `load_base` takes.
+        corpus: people to use instead of the generated ones (the official corpus, say).
+        store: by default the project's run store.
+    """
+
+    def __init__(
+        self,
+        profile: str | Profile = "laptop",
+        *,
+        base: str | None = None,
+        corpus: Corpus | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.profile = load_profile(profile) if isinstance(profile, str) else profile
+        self.base_name = base or self.profile.bases[0]
+        self.store = store or Store(profile=self.profile.name)
+        self._corpus = corpus
+        self._loaded: tuple[str, Base] | None = None
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        return self._corpus or make_corpus(self.profile.corpus)
+
+    @cached_property
+    def _corpus_digest(self) -> str:
+        return digest_of([p.__dict__ for p in (*self.corpus.members, *self.corpus.distractors)])
+
+    @cached_property
+    def _base_digest(self) -> str:
+        return base_digest(self.base_name, self._revision)
+
+    @property
+    def _revision(self) -> str | None:
+        return self.profile.revisions.get(self.base_name)
+
+    def base(self, run: Run | None = None) -> Base:
+        """The plain base, or the model that a run holds (injected, unlearned). The last one stays loaded."""
+        name = str(run.path) if run else self.base_name
+        if self._loaded is None or self._loaded[0] != name:
+            folder = run.path if run else None
+            settings = {"device": self.profile.device, "dtype": self.profile.dtype, "revision": self._revision}
+            self._loaded = (name, load_base(self.base_name, folder=folder, **settings))
+        return self._loaded[1]
+
+    # ---- models -------------------------------------------------------------------------------------------
+
+    def injected(self, recipe: str | None = None, seed: int = 0) -> Run:
+        """The base with the facts of all members in its weights, by ``full`` fine-tuning or ``lora``."""
+        from kbook.models.tuning import inject
+
+        recipe = recipe or self.profile.injection.recipe
+        if recipe not in RECIPES:
+            raise unknown_name("injection recipe", recipe, RECIPES)
+        settings = getattr(self.profile.injection, recipe)
+        key = ModelKey(PROTOCOL, base_segment(self.base_name), f"inject-{recipe}", seed)
+        spec = Spec(
+            {"settings": settings, "dtype": self.profile.dtype},
+            ("kbook.models.tuning", "kbook.corpora.injection"),
+            {"corpus": self._corpus_digest},
+            self._base_digest,
+        )
+        return self.store.files(
+            key, spec, lambda work: inject(self.base(), self.corpus.members, settings, seed, work), seed=seed
+        )
+
+    def edited(self, method: str, recipe: str | None = None, seed: int = 0, **changes: Any) -> Run:
+        """The injected model after a method that edits weights, fitted on the fitting pools."""
+        chosen, start = self.method(method, **changes), self.injected(recipe)
+        key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, start.key.recipe)
+        spec = Spec(
+            {"settings": chosen.settings, "dtype": self.profile.dtype},
+            (_module_of(method), "kbook.methods.contract"),
+            {"corpus": self._corpus_digest, "start": start.digest, **_brought_digest(method)},
+            self._base_digest,
+        )
+
+        def build(work: Path) -> dict[str, Any]:
+            return chosen.edit(FitContext.of(self.base(start), self.corpus, seed, work))
+
+        return self.store.files(key, spec, build, seed=seed)
+
+    def method(self, name: str, **changes: Any) -> Intervention:
+        """A method with the profile's settings, some of them changed."""
+        return make_method(name, {**self.profile.methods.get(name, {}), **changes})
+
+    # ---- cells --------------------------------------------------------------------------------------------
+
+    def queries(self, split: str, seed: int, wording: int = 0) -> list[Query]:
+        """The queries of a cell: the same for every lane and method, so that cells are paired."""
+        return sample_queries(self.corpus, split, self.profile.cells.n, seed, wording)
+
+    def stores(self, lane: str, split: str, seed: int, wording: int = 0) -> Stores:
+        """The stores of a cell, filled and audited."""
+        queries = self.queries(split, seed, wording)
+        return fill_stores(lane, queries, self.corpus, self.profile.lanes, seed)
+
+    def cell(
+        self,
+        lane: str,
+        method: str,
+        split: str,
+        seed: int,
+        *,
+        wording: int = 0,
+        recipe: str | None = None,
+        variant: str = "",
+        **changes: Any,
+    ) -> Run:
+        """The transcripts of one cell.
+
+        Args:
+            lane: where the secret is.
+            method: a name of `METHODS` or ``path/to/file.py::Class``.
+            split: forget or retain.
+            seed: of queries, distractors and the method's noise.
+            wording: of the questions; 0 is canonical.
+            recipe: injection recipe of lane P.
+            variant: names a cell that differs from the main one (another recipe, wording or setting).
+            **changes: settings of the method.
+
+        Raises:
+            KBookError: unknown lane, split or method; a lane that the method cannot reach.
+        """
+        if split not in SPLITS:
+            raise unknown_name("split", split, SPLITS)
+        if reason := why_not(method_class(method), lane):
+            raise KBookError(f"{method} cannot reach lane {lane}: {reason}", "cell", "choose another lane or method")
+        chosen = self.method(method, **changes)
+        model = self._model_run(lane, method, chosen, recipe, changes)
+        key = CellKey(PROTOCOL, base_segment(self.base_name), lane, chosen.name, split, seed, variant)
+        spec = self._cell_spec(lane, method, chosen, split, wording, model)
+        if found := self.store.lookup(key, spec):
+            return found
+        with self._running(chosen, lane, split, seed, wording, model) as (batches, work):
+            return self.store.rows(key, spec, batches, work, seed=seed)
+
+    def _model_run(
+        self, lane: str, method: str, chosen: Intervention, recipe: str | None, changes: dict[str, Any]
+    ) -> Run | None:
+        if lane != "P":
+            return None
+        return self.edited(method, recipe, **changes) if chosen.edits_weights else self.injected(recipe)
+
+    def _cell_spec(
+        self, lane: str, method: str, chosen: Intervention, split: str, wording: int, model: Run | None
+    ) -> Spec:
+        profile = self.profile
+        parameters = {
+            "lanes": profile.lanes,
+            "agent": profile.agent,
+            "cells": {"n": profile.cells.n, "token_budget": profile.cells.token_budget},
+            "split": split,
+            "lane": lane,
+            "wording": wording,
+            "settings": chosen.settings,
+            "dtype": profile.dtype,
+        }
+        inputs = {"corpus": self._corpus_digest, **({"model": model.digest} if model else {}), **_brought_digest(method)}
+        sources = ("kbook.agent.react", "kbook.agent.tools", "kbook.models.embedding", _module_of(method))
+        return Spec(parameters, (*sources, "kbook.scoring.leakage"), inputs, self._base_digest)
+
+    @contextmanager
+    def _running(
+        self, chosen: Intervention, lane: str, split: str, seed: int, wording: int, model: Run | None
+    ) -> Iterator[tuple[list[list[Query]], Callable[[list[Query]], list[dict[str, Any]]]]]:
+        """The batches of a cell and the function that answers one of them."""
+        from kbook.agent.react import batches_of, run_batch
+
+        queries = self.queries(split, seed, wording)
+        with TemporaryDirectory() as work:
+            cell = self._prepare(chosen, self.stores(lane, split, seed, wording), seed, model, Path(work))
+            batches = batches_of(cell, queries, self.profile.cells.token_budget)
+            yield batches, lambda batch: [with_leakage(t.row()) for t in run_batch(cell, batch)]
+
+    def _prepare(self, chosen: Intervention, stores: Stores, seed: int, model: Run | None, work: Path) -> Cell:
+        from kbook.agent.react import Cell
+        from kbook.agent.tools import PassageIndex, Toolbox
+        from kbook.models.embedding import load_encoder
+
+        base = self.base(model)
+        guard = chosen.guard(FitContext.of(base, self.corpus, seed, work))
+        index = PassageIndex(stores.passages, load_encoder(self.profile.lanes.encoder))
+        toolbox = Toolbox(stores, index, self.profile.lanes)
+        return Cell(base, guard, stores, toolbox, self.profile.agent, seed)
+
+    def panel(
+        self,
+        methods: Sequence[str] | None = None,
+        lanes: Sequence[str] = LANES,
+        splits: Sequence[str] = SPLITS,
+        **options: Any,
+    ) -> Panel:
+        """All cells of a grid; combinations that a method cannot reach are listed, not run.
+
+        Args:
+            methods: by default the methods of the profile.
+            lanes, splits: the rest of the grid; seeds are the profile's.
+            **options: passed to `cell`.
+        """
+        cells: dict[CellKey, Run] = {}
+        skipped: list[NotApplicable] = []
+        for lane in lanes:
+            for method in methods or self.profile.methods:
+                if reason := why_not(method_class(method), lane):
+                    skipped.append(NotApplicable(lane, method, reason))
+                    continue
+                for split in splits:
+                    for seed in self.profile.cells.seeds:
+                        run = self.cell(lane, method, split, seed, **options)
+                        cells[run.key] = run  # type: ignore[index]
+        return Panel(cells, tuple(skipped))
+
+
+def _module_of(method: str) -> str:
+    return "kbook.methods.contract" if "::" in method else METHODS[method].partition(":")[0]
+
+
+def _brought_digest(method: str) -> dict[str, str]:
+    from kbook.digests import file_digest
+
+    return {"method": file_digest(Path(method.partition("::")[0]).expanduser())} if "::" in method else {}
