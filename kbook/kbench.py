@@ -1,7 +1,8 @@
 """Protocol A from end to end: the one place where corpora, models, methods, agent and scoring are wired together.
 
     bench = KBench("laptop")
-    panel = bench.panel(methods=["none", "star"], lanes=["P", "R-text"])
+    grid = bench.grid(methods=["none", "star"], lanes=["P", "R-text"])
+    panel = bench.judge(grid)
 
 Nothing is computed twice: injected models, edited models and cells are runs of the store, found again by a digest of
 everything that decides them. Models are loaded only when a run is missing.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,9 +31,11 @@ from kbook.store import Run, Store
 
 if TYPE_CHECKING:
     from kbook.agent.react import Cell
+    from kbook.scoring.panel import Panel
 
 PROTOCOL = "kbench"
 RECIPES = ("full", "lora")
+ABILITY_ROLLOUTS = 120
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,14 @@ class NotApplicable:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Grid:
     """Finished cells, and the combinations that do not apply."""
 
-    cells: dict[CellKey, Run]
+    runs: tuple[Run, ...]
     not_applicable: tuple[NotApplicable, ...]
 
-    def rows(self) -> dict[CellKey, list[dict[str, Any]]]:
-        """The transcripts of every cell, for `kbook.scoring`."""
-        return {key: run.rows() for key, run in self.cells.items()}
+    def __add__(self, other: Grid) -> Grid:
+        return Grid(self.runs + other.runs, self.not_applicable + other.not_applicable)
 
 
 class KBench:
@@ -246,13 +248,13 @@ class KBench:
         toolbox = Toolbox(stores, index, self.profile.lanes)
         return Cell(base, guard, stores, toolbox, self.profile.agent, seed)
 
-    def panel(
+    def grid(
         self,
         methods: Sequence[str] | None = None,
         lanes: Sequence[str] = LANES,
         splits: Sequence[str] = SPLITS,
         **options: Any,
-    ) -> Panel:
+    ) -> Grid:
         """All cells of a grid; combinations that a method cannot reach are listed, not run.
 
         Args:
@@ -260,18 +262,70 @@ class KBench:
             lanes, splits: the rest of the grid; seeds are the profile's.
             **options: passed to `cell`.
         """
-        cells: dict[CellKey, Run] = {}
+        runs: list[Run] = []
         skipped: list[NotApplicable] = []
         for lane in lanes:
             for method in methods or self.profile.methods:
                 if reason := why_not(method_class(method), lane):
                     skipped.append(NotApplicable(lane, method, reason))
                     continue
-                for split in splits:
-                    for seed in self.profile.cells.seeds:
-                        run = self.cell(lane, method, split, seed, **options)
-                        cells[run.key] = run  # type: ignore[index]
-        return Panel(cells, tuple(skipped))
+                places = [(split, seed) for split in splits for seed in self.profile.cells.seeds]
+                runs += [self.cell(lane, method, split, seed, **options) for split, seed in places]
+        return Grid(tuple(runs), tuple(skipped))
+
+    def judge(self, grid: Grid) -> Panel:
+        """Score every cell of a grid and judge it as one table (`kbook.scoring.panel.judge`)."""
+        from kbook.scoring.cells import score_rows
+        from kbook.scoring.inference import Bootstrap
+        from kbook.scoring.panel import judge
+
+        scores = [score_rows(run.rows(), run.key) for run in grid.runs if isinstance(run.key, CellKey)]
+        how = Bootstrap(self.profile.stats.bootstrap, self.profile.stats.seed)
+        return judge(scores, how=how, not_applicable={(n.lane, n.method): n.reason for n in grid.not_applicable})
+
+    # ---- looks at one thing -------------------------------------------------------------------------------
+
+    def abilities(self, recipe: str | None = None) -> Run:
+        """The ability tasks (`kbook.agent.abilities`), by the plain base or after an injection recipe."""
+        from kbook.agent.abilities import as_records, measure
+
+        model = self.injected(recipe) if recipe else None
+        n = min(ABILITY_ROLLOUTS, max(self.profile.cells.n, 20))
+        key = ModelKey(PROTOCOL, base_segment(self.base_name), f"abilities-{recipe or 'base'}", 0)
+        parameters = {"n": n, "token_budget": self.profile.cells.token_budget, "dtype": self.profile.dtype}
+        inputs = {"model": model.digest} if model else {}
+        spec = Spec(parameters, ("kbook.agent.abilities",), inputs, self._base_digest)
+
+        def work(_: int) -> list[dict[str, Any]]:
+            measured = measure(self.base(model), n=n, token_budget=self.profile.cells.token_budget)
+            return as_records(measured)
+
+        return self.store.rows(key, spec, [0], work, seed=0)
+
+    def follow(self, query: Query, lane: str) -> Run:
+        """One query, untreated, through one lane: a worked example. The person stands where the lane says.
+
+        Raises:
+            KBookError: lane P (a person is injected with all others or not at all), or an impure store.
+        """
+        if lane == "P":
+            raise KBookError("one person cannot be followed through lane P", "follow", "take C, R-text or R-struct")
+        name = "-".join(query.person.name.casefold().split())
+        key = CellKey(PROTOCOL, base_segment(self.base_name), lane, "none", "forget", 0, name)
+        chosen = self.method("none")
+        spec = self._cell_spec(lane, "none", chosen, "forget", query.wording, None)
+        spec = replace(spec, parameters={**spec.parameters, "query": [query.person.__dict__, query.field]})
+        corpus = replace(self.corpus, forget_eval=(query.person,), retain_eval=())
+
+        def work(batch: list[Query]) -> list[dict[str, Any]]:
+            from kbook.agent.react import run_batch
+
+            with TemporaryDirectory() as folder:
+                stores = fill_stores(lane, batch, corpus, self.profile.lanes, 0)
+                cell = self._prepare(chosen, stores, 0, None, Path(folder))
+                return [with_leakage(t.row()) for t in run_batch(cell, batch)]
+
+        return self.store.rows(key, spec, [[query]], work, seed=0)
 
 
 def _module_of(method: str) -> str:

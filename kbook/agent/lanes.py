@@ -82,16 +82,9 @@ def audit(stores: Stores, queries: Sequence[Query]) -> None:
     Raises:
         KBookError: names the query and the store that lacks the value, or holds it and must not.
     """
-    texts = {name: list(_texts(stores, name)) for name in ("passages", "records")}
-    joined = {name: "\n".join(folded(text) for text in found) for name, found in texts.items()}
     own = STORE_OF[stores.lane]
-    placed = {p.id for p in stores.weights}
-    for query in queries:
-        value = folded(query.value)
-        prompt = "\n".join(folded(text) for text in stores.context(query))
-        inside = {"context": value in prompt, "weights": query.person.id in placed}
-        inside |= {name: value in text for name, text in joined.items()}
-        for store, found in inside.items():
+    for query, places in zip(queries, occurrences(stores, queries), strict=True):
+        for store, found in places.items():
             if found != (store == own):
                 problem = "is missing from its store" if store == own else "is also in the store"
                 raise KBookError(
@@ -99,6 +92,18 @@ def audit(stores: Stores, queries: Sequence[Query]) -> None:
                     where=f"purity audit of lane {stores.lane}",
                     remedy="make distractors anew with another corpus.seed, or put the value where the lane says",
                 )
+
+
+def occurrences(stores: Stores, queries: Sequence[Query]) -> list[dict[str, bool]]:
+    """For each query, in which stores its value stands: what the purity audit looks at."""
+    joined = {name: "\n".join(map(folded, _texts(stores, name))) for name in ("passages", "records")}
+    injected = {p.id for p in stores.weights}
+    found = []
+    for query in queries:
+        value, prompt = folded(query.value), "\n".join(map(folded, stores.context(query)))
+        places = {"weights": query.person.id in injected, "context": value in prompt}
+        found.append(places | {name: value in text for name, text in joined.items()})
+    return found
 
 
 def _texts(stores: Stores, name: str) -> Iterator[str]:
