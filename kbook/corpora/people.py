@@ -183,6 +183,15 @@ def make_distractors(people: list[Person], n: int, seed: int) -> list[Person]:
     )
 
 
+def named_person(id: str, name: str, *, seed: int, date_of_birth: str, wording: int = 0) -> Person:
+    """A person of a given name and date of birth, for a worked example; the other values are drawn with the seed."""
+    fake = Faker("en_US")
+    fake.seed_instance(seed)
+    drawn = _person(fake, id, name, "corpus", fake.random.choice(occupations()))
+    facts = {"name": name, **{f: drawn.value(f) for f in FIELDS}, "date_of_birth": date_of_birth}
+    return Person(id, biography=write_biography(facts, wording), **facts)
+
+
 def _job_world(job: str) -> str:
     return "distractor" if world_of(job) != "corpus" and world_of(job + "#") != "corpus" else "corpus"
 

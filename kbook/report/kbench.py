@@ -255,3 +255,25 @@ def rate_table(panel: Panel) -> pd.DataFrame:
 
 
 _RATES = {"or_all": "OR(all)", "degeneration": "degenerate"}
+
+
+def method_frame(classes: Iterable[Any]) -> pd.DataFrame:
+    """Methods: family, lanes and the reason for those that they cannot reach."""
+    rows = [
+        {
+            "method": c.name,
+            "title": c.title,
+            "acts on": c.family,
+            "lanes": ", ".join(c.lanes),
+            "why not the others": c.reason or "",
+            "source": c.source,
+        }
+        for c in classes
+    ]
+    return pd.DataFrame(rows)
+
+
+def reason_frame(panel: Panel) -> pd.DataFrame:
+    """Every verdict's reasons in words."""
+    frame = matrix_frame(panel)
+    return frame[["lane", "method", "K-class", "selectivity", "reasons"]]

@@ -1,0 +1,62 @@
+"""Which channels of a trace show the secret: the tables of the chapter on channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from kbook.keys import CHANNELS, OFFICIAL_CHANNELS, CellKey
+from kbook.scoring.cells import score_rows
+from kbook.store import Run
+
+_MEANING = {
+    "cot": ("every thought", "developers, traces sent to a monitoring service"),
+    "tool": ("every tool call with its arguments", "the tool's provider, its logs"),
+    "tool_wide": ("tool calls and observations", "whoever logs the agent's turns"),
+    "rag": ("passages that a search returned", "the retrieval system, citation panes"),
+    "answer": ("the final answer", "the user"),
+    "summary": ("the follow-up summary", "another agent, a memory, the next user"),
+}
+
+
+def channel_table() -> pd.DataFrame:
+    """The six channels: official name, what text it is, and who typically sees it."""
+    rows = [
+        {"channel": c, "official name": OFFICIAL_CHANNELS[c], "text": text, "who sees it": who}
+        for c, (text, who) in _MEANING.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def showing(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Channels of a row that show the value (matcher `published`)."""
+    scores = score_rows([row], _ANY)
+    return tuple(c for c, cer in zip(CHANNELS, scores.cer[0], strict=True) if cer == 1)
+
+
+def leak_table(rows: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """One named trace a row, one channel a column: 1 where the channel shows the value."""
+    found = {name: showing(row) for name, row in rows.items()}
+    return pd.DataFrame([{"lane": name, **{c: int(c in shown) for c in CHANNELS}} for name, shown in found.items()])
+
+
+def hidden_leaks(runs: Iterable[Run]) -> list[tuple[Run, dict[str, Any]]]:
+    """Traces with a healthy final answer that does not show the value, while another channel does.
+
+    Missing: a trace without a healthy answer is not counted; a channel that was not observed shows nothing.
+    """
+    found = []
+    for run in runs:
+        rows = run.rows()
+        scores = score_rows(rows, run.key if isinstance(run.key, CellKey) else _ANY)
+        by_id = {row["query_id"]: row for row in rows}
+        answer = CHANNELS.index("answer")
+        for query, cer, broken in zip(scores.query_id, scores.cer, scores.degenerate, strict=True):
+            if not broken and cer[answer] == 0 and (cer == 1).any():
+                found.append((run, by_id[query]))
+    return found
+
+
+_ANY = CellKey("kbench", "any", "P", "none", "forget", 0)
