@@ -1,14 +1,15 @@
-"""The one look of all figures, and the general builders: each returns the figure and the tidy frame behind it.
+"""The one look of all figures, and general builders that return the figure and the tidy frame behind it.
 
-Nothing here needs colour alone: every series also has its marker, hatch or a label beside it. Text is never read
-as mathematics, because names in it may come from anywhere. Widths are fixed, text is at least 8 points.
+Nothing here needs colour alone: every series also has its marker, hatch or a label beside it. Text is never
+read as mathematics, because names in it may come from anywhere. Widths are fixed, text is at least 8 points.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -86,6 +87,13 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     return {name: all_looks[name] for name in names}
 
 
+@contextmanager
+def look() -> Iterator[None]:
+    """Draw in the book's look: a block, or (as a decorator) a function, that makes a figure by hand."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
 def canvas(
     n_rows: int = 1, n_columns: int = 1, *, width: str = "full", height: float = 3.0, sharey: bool = True
 ) -> tuple[Figure, np.ndarray]:
@@ -101,7 +109,7 @@ def canvas(
     """
     if width not in WIDTHS:
         raise unknown_name("width", width, WIDTHS, "figures")
-    with mpl.rc_context(STYLE):
+    with look():
         figure = Figure(figsize=(WIDTHS[width], height), layout="constrained")
         return figure, figure.subplots(n_rows, n_columns, squeeze=False, sharey=sharey)
 
@@ -120,7 +128,11 @@ def check_legible(figure: Figure, where: str) -> None:
     Raises:
         KBookError: a text is smaller than 8 points, or the figure is wider than a page.
     """
-    small = [text for text in figure.findobj(Text) if text.get_text().strip() and float(text.get_fontsize()) < MIN_POINTS]
+    small = [
+        text
+        for text in figure.findobj(Text)
+        if text.get_text().strip() and float(text.get_fontsize()) < MIN_POINTS
+    ]
     if small:
         what = f"the text {small[0].get_text()!r} has {float(small[0].get_fontsize()):.1f} points"
         raise KBookError(what, where, f"Use at least {MIN_POINTS:g} points")
@@ -129,6 +141,7 @@ def check_legible(figure: Figure, where: str) -> None:
         raise KBookError(f"the figure is {figure.get_figwidth():.1f} inches wide", where, remedy)
 
 
+@look()
 def intervals(
     frame: pd.DataFrame,
     *,
@@ -147,43 +160,57 @@ def intervals(
         frame: one row an estimate.
         value, low, high: columns of the estimate and its interval; NaN is left out.
         row, panel, series: columns of names; rows and panels keep their order in the frame.
-        published: column `… (published)` of the paper's values, drawn as hollow diamonds beside the estimates.
+        published: column `… (published)` of the paper's values, drawn as hollow diamonds beside ours.
         label: of the horizontal axis.
     """
+    frame = _with_names(frame, panel, row, series)
     panels, rows, names = _names(frame, panel), _names(frame, row), _names(frame, series)
     height = 0.9 + max(0.24, 0.13 * len(names)) * len(rows)
     figure, axes = canvas(1, len(panels), height=height)
-    look = looks(names)
+    drawn = looks(names)
     for axis, name in zip(axes[0], panels, strict=True):
         part = frame[frame[panel] == name] if panel else frame
         for k, each in enumerate(names):
             points = part[part[series] == each] if series else part
             offset = 0.16 * (k - (len(names) - 1) / 2)
-            _points(axis, points, (value, low, high), [rows.index(r) + offset for r in points[row]], look[each], each)
+            _points(
+                axis,
+                points,
+                (value, low, high),
+                [rows.index(r) + offset for r in points[row]],
+                drawn[each],
+                each,
+            )
         if published:
             known = part.dropna(subset=[published])
             places = [rows.index(r) + 0.3 for r in known[row]]
-            axis.plot(known[published], places, "D", mfc="white", mec="black", ms=4.5, label="published", zorder=4)
+            axis.plot(
+                known[published], places, "D", mfc="white", mec="black", ms=4.5, label="published", zorder=4
+            )
         _frame_rows(axis, rows, visible(name) if panel else "", label or value)
     _legend(figure, axes)
     columns = [c for c in (panel, row, series, value, low, high, published) if c]
     return Plot(figure, frame[columns].reset_index(drop=True))
 
 
+@look()
 def shares(frame: pd.DataFrame, *, row: str, part: str, share: str, label: str = "share") -> Plot:
-    """Draw one stacked bar a row, its parts told apart by colour and hatch and labelled where there is room."""
+    """Draw one stacked bar a row, its parts told apart by colour and hatch, and labelled where they fit."""
+    frame = _with_names(frame, row, part)
     rows, parts = _names(frame, row), _names(frame, part)
     table = frame.pivot(index=row, columns=part, values=share).reindex(index=rows, columns=parts).fillna(0.0)
     figure, axes = canvas(height=1.1 + 0.42 * len(rows))
     axis, left = axes[0, 0], np.zeros(len(rows))
-    for name, look in looks(parts).items():
+    for name, drawn in looks(parts).items():
         widths = table[name].to_numpy(dtype=float)
-        style = {"color": look.color, "hatch": look.hatch, "edgecolor": "white", "linewidth": 0.6}
+        style = {"color": drawn.color, "hatch": drawn.hatch, "edgecolor": "white", "linewidth": 0.6}
         axis.barh(range(len(rows)), widths, left=left, label=visible(name), height=0.62, **style)
         for y, (start, width) in enumerate(zip(left, widths, strict=True)):
             if width >= 0.08:
                 box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}
-                axis.text(start + width / 2, y, f"{width:.2f}", ha="center", va="center", fontsize=8, bbox=box)
+                axis.text(
+                    start + width / 2, y, f"{width:.2f}", ha="center", va="center", fontsize=8, bbox=box
+                )
         left = left + widths
     _frame_rows(axis, rows, "", label)
     axis.set_xlim(0, max(1.0, float(left.max())))
@@ -191,6 +218,7 @@ def shares(frame: pd.DataFrame, *, row: str, part: str, share: str, label: str =
     return Plot(figure, frame[[row, part, share]].reset_index(drop=True))
 
 
+@look()
 def verdicts(
     frame: pd.DataFrame, *, row: str, column: str, verdict: str, colors: Mapping[str, str], detail: str = ""
 ) -> Plot:
@@ -203,6 +231,7 @@ def verdicts(
         colors: verdict → tint; a verdict of another name stays white.
         detail: column of a second, smaller line.
     """
+    frame = _with_names(frame, row, column)
     rows, columns = _names(frame, row), _names(frame, column)
     figure, axes = canvas(height=0.7 + 0.46 * len(rows))
     axis = axes[0, 0]
@@ -217,8 +246,12 @@ def verdicts(
     return Plot(figure, frame[[c for c in (row, column, verdict, detail) if c]].reset_index(drop=True))
 
 
-def heat(frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = ".2f", label: str = "") -> Plot:
+@look()
+def heat(
+    frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = ".2f", label: str = ""
+) -> Plot:
     """Draw a matrix of numbers, each written in its cell; missing combinations stay white."""
+    frame = _with_names(frame, row, column)
     rows, columns = _names(frame, row), _names(frame, column)
     table = frame.pivot(index=row, columns=column, values=value).reindex(index=rows, columns=columns)
     values = table.to_numpy(dtype=float)
@@ -234,18 +267,22 @@ def heat(frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = 
     return Plot(figure, frame[[row, column, value]].reset_index(drop=True))
 
 
+@look()
 def scatter(
     frame: pd.DataFrame, *, x: str, y: str, name: str, series: str = "", panel: str = "", height: float = 3.4
 ) -> Plot:
     """Draw points with their names beside them, one marker a series, one panel a group."""
+    frame = _with_names(frame, panel, series)
     panels, names = _names(frame, panel), _names(frame, series)
     figure, axes = canvas(1, len(panels), height=height)
-    look = looks(names)
+    drawn = looks(names)
     for axis, title in zip(axes[0], panels, strict=True):
         part = frame[frame[panel] == title] if panel else frame
         for each in names:
             points = part[part[series] == each] if series else part
-            axis.plot(points[x], points[y], look[each].marker, color=look[each].color, label=visible(each) or None)
+            axis.plot(
+                points[x], points[y], drawn[each].marker, color=drawn[each].color, label=visible(each) or None
+            )
         for record in part.to_dict("records"):
             at = (record[x], record[y])
             text = visible(str(record[name]))
@@ -257,38 +294,61 @@ def scatter(
     return Plot(figure, frame[[c for c in (panel, series, name, x, y) if c]].reset_index(drop=True))
 
 
+@look()
 def curves(
-    frame: pd.DataFrame, *, x: str, y: str, series: str = "", low: str = "", high: str = "", height: float = 2.8
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    series: str = "",
+    low: str = "",
+    high: str = "",
+    height: float = 2.8,
 ) -> Plot:
-    """Draw lines over `x`, each named at its right end as well as by its marker; bands where there are bounds."""
+    """Draw lines over `x`, each named at its right end and by its marker; bands where there are bounds."""
+    frame = _with_names(frame, series)
     names = _names(frame, series)
     figure, axes = canvas(height=height)
     axis = axes[0, 0]
-    for each, look in looks(names).items():
+    for each, drawn in looks(names).items():
         part = frame[frame[series] == each] if series else frame
         every = max(1, len(part) // 8)
-        axis.plot(part[x], part[y], color=look.color, marker=look.marker, markevery=every, lw=1.3)
+        axis.plot(part[x], part[y], color=drawn.color, marker=drawn.marker, markevery=every, lw=1.3)
         if low and high:
-            axis.fill_between(part[x], part[low], part[high], color=look.color, alpha=0.15, lw=0)
+            axis.fill_between(part[x], part[low], part[high], color=drawn.color, alpha=0.15, lw=0)
         if series and len(part):
             at = (part[x].iloc[-1], part[y].iloc[-1])
-            axis.annotate(visible(each), at, xytext=(5, 0), textcoords="offset points", va="center", fontsize=8)
+            axis.annotate(
+                visible(each), at, xytext=(5, 0), textcoords="offset points", va="center", fontsize=8
+            )
     axis.set(xlabel=x, ylabel=y)
     return Plot(figure, frame[[c for c in (series, x, y, low, high) if c]].reset_index(drop=True))
 
 
 def _names(frame: pd.DataFrame, column: str) -> list[str]:
-    """Distinct names of a column in their order of appearance; one nameless group where there is no column."""
-    return [str(name) for name in frame[column].drop_duplicates()] if column else [""]
+    """Distinct names of a column in order of appearance; one nameless group where there is no column."""
+    return list(frame[column].drop_duplicates()) if column else [""]
+
+
+def _with_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Read what tells rows, panels or series apart as names, seeds and other numbers too."""
+    return frame.astype({column: str for column in columns if column})
 
 
 def _points(
-    axis: Axes, points: pd.DataFrame, columns: tuple[str, str, str], places: list[float], look: Look, name: str
+    axis: Axes,
+    points: pd.DataFrame,
+    columns: tuple[str, str, str],
+    places: list[float],
+    look: Look,
+    name: str,
 ) -> None:
     middle, low, high = (points[column].to_numpy(dtype=float) for column in columns)
     below, above = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)
     style: dict[str, Any] = {"fmt": look.marker, "color": look.color, "elinewidth": 1.1, "capsize": 2}
-    axis.errorbar(middle, places, xerr=np.vstack([below, above]), label=visible(name) or "_nolegend_", **style)
+    axis.errorbar(
+        middle, places, xerr=np.vstack([below, above]), label=visible(name) or "_nolegend_", **style
+    )
 
 
 def _frame_rows(axis: Axes, rows: Sequence[str], title: str, label: str) -> None:
@@ -312,9 +372,13 @@ def _frame_matrix(axis: Axes, rows: Sequence[str], columns: Sequence[str]) -> No
 def _legend(figure: Figure, axes: np.ndarray) -> None:
     """Put one legend for all panels below them; nothing where no series has a name."""
     found = [axis.get_legend_handles_labels() for axis in axes.flat]
-    entries = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
+    entries = {
+        label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)
+    }
     if entries:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(6, len(entries)))
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=min(6, len(entries))
+        )
 
 
 def _ink(background: str) -> str:

@@ -1,8 +1,8 @@
-"""Make text from anywhere inert: models, transcripts and other people's files are hostile until proven otherwise.
+r"""Make text from anywhere inert: what models wrote, or other people, is hostile until proven otherwise.
 
 Example:
     >>> print(escape_text("<b> $x$ {eval-rst}`y` | [z](javascript:1)"))
-    \\<b\\> \\$x\\$ \\{eval\\-rst\\}\\`y\\` \\| \\[z\\]\\(javascript\\:1\\)
+    \<b\> \$x\$ \{eval\-rst\}\`y\` \| \[z\]\(javascript\:1\)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_text(text: str, limit: int = 400) -> str:
-    """Escape text for one line of MyST prose or one table cell; line ends are shown as ↵, long text is clipped."""
+    """Escape text for one line of prose or one table cell: line ends are shown as ↵, long text is clipped."""
     lines = visible(clip(text, limit)).strip().split("\n")
     return escape_line(LINE_BREAK.join(" ".join(line.split()) for line in lines))
 
@@ -58,7 +58,12 @@ def _keep_indent(line: str) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    return not character.isascii() and unicodedata.category(character) in _HIDDEN or character < " " or character == "\x7f"
+    return (
+        not character.isascii()
+        and unicodedata.category(character) in _HIDDEN
+        or character < " "
+        or character == "\x7f"
+    )
 
 
 def _picture(character: str) -> str:
