@@ -124,15 +124,12 @@ def _cells(options: argparse.Namespace) -> int:
 
 
 def _base(options: argparse.Namespace) -> int:
-    if options.action == "train":
-        from kbook.models.pretrain import train_base
+    from kbook.agent import card
 
-        train_base(options.name)
-    else:
-        from kbook.models.abilities import check_base
-
-        check_base(options.name)
-    return 0
+    measure = card.train_and_install if options.action == "train" else card.check_base
+    abilities = measure(options.name)
+    print(card.report(abilities))
+    return 0 if all(ability.passed for ability in abilities) else 1
 
 
 def _score(options: argparse.Namespace) -> int:
