@@ -10,7 +10,7 @@ everything that decides them. Models are loaded only when a run is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -196,8 +196,23 @@ class KBench:
         spec = self._cell_spec(lane, method, chosen, split, wording, model)
         if found := self.store.lookup(key, spec):
             return found
-        with self._running(chosen, lane, split, seed, wording, model) as (batches, work):
-            return self.store.rows(key, spec, batches, work, seed=seed)
+        with self.prepared(method, lane, split, seed, wording=wording, recipe=recipe, **changes) as cell:
+            return self._answer(key, spec, cell, self.queries(split, seed, wording))
+
+    def _answer(self, key: CellKey, spec: Spec, cell: Cell, queries: Sequence[Query]) -> Run:
+        """Run a prepared cell into the store, batch by batch."""
+        from kbook.agent.react import batches_of, run_batch
+
+        batches = batches_of(cell, queries, self.profile.cells.token_budget)
+        prompt = cell.base.render(cell.system(queries[0]), queries[0].text)
+        return self.store.rows(
+            key,
+            spec,
+            batches,
+            lambda batch: [with_leakage(t.row()) for t in run_batch(cell, batch)],
+            seed=key.seed,
+            extra={"first prompt": prompt},
+        )
 
     def _model_run(
         self, lane: str, method: str, chosen: Intervention, recipe: str | None, changes: dict[str, Any]
@@ -220,22 +235,29 @@ class KBench:
             "settings": chosen.settings,
             "dtype": profile.dtype,
         }
-        inputs = {"corpus": self._corpus_digest, **({"model": model.digest} if model else {}), **_brought_digest(method)}
+        inputs = {"corpus": self._corpus_digest, **_brought_digest(method)}
+        if model:
+            inputs["model"] = model.digest
         sources = ("kbook.agent.react", "kbook.agent.tools", "kbook.models.embedding", _module_of(method))
         return Spec(parameters, (*sources, "kbook.scoring.leakage"), inputs, self._base_digest)
 
     @contextmanager
-    def _running(
-        self, chosen: Intervention, lane: str, split: str, seed: int, wording: int, model: Run | None
-    ) -> Iterator[tuple[list[list[Query]], Callable[[list[Query]], list[dict[str, Any]]]]]:
-        """The batches of a cell and the function that answers one of them."""
-        from kbook.agent.react import batches_of, run_batch
-
-        queries = self.queries(split, seed, wording)
+    def prepared(
+        self,
+        method: str,
+        lane: str,
+        split: str,
+        seed: int,
+        *,
+        wording: int = 0,
+        recipe: str | None = None,
+        **changes: Any,
+    ) -> Iterator[Cell]:
+        """A cell ready to run (`kbook.agent.react`), its model loaded and its method fitted; nothing is stored."""
+        chosen = self.method(method, **changes)
+        model = self._model_run(lane, method, chosen, recipe, changes)
         with TemporaryDirectory() as work:
-            cell = self._prepare(chosen, self.stores(lane, split, seed, wording), seed, model, Path(work))
-            batches = batches_of(cell, queries, self.profile.cells.token_budget)
-            yield batches, lambda batch: [with_leakage(t.row()) for t in run_batch(cell, batch)]
+            yield self._prepare(chosen, self.stores(lane, split, seed, wording), seed, model, Path(work))
 
     def _prepare(self, chosen: Intervention, stores: Stores, seed: int, model: Run | None, work: Path) -> Cell:
         from kbook.agent.react import Cell
@@ -315,17 +337,12 @@ class KBench:
         chosen = self.method("none")
         spec = self._cell_spec(lane, "none", chosen, "forget", query.wording, None)
         spec = replace(spec, parameters={**spec.parameters, "query": [query.person.__dict__, query.field]})
+        if found := self.store.lookup(key, spec):
+            return found
         corpus = replace(self.corpus, forget_eval=(query.person,), retain_eval=())
-
-        def work(batch: list[Query]) -> list[dict[str, Any]]:
-            from kbook.agent.react import run_batch
-
-            with TemporaryDirectory() as folder:
-                stores = fill_stores(lane, batch, corpus, self.profile.lanes, 0)
-                cell = self._prepare(chosen, stores, 0, None, Path(folder))
-                return [with_leakage(t.row()) for t in run_batch(cell, batch)]
-
-        return self.store.rows(key, spec, [[query]], work, seed=0)
+        with TemporaryDirectory() as work:
+            stores = fill_stores(lane, [query], corpus, self.profile.lanes, 0)
+            return self._answer(key, spec, self._prepare(chosen, stores, 0, None, Path(work)), [query])
 
 
 def _module_of(method: str) -> str:

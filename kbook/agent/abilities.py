@@ -25,9 +25,7 @@ from kbook.models.bases import Base
 from kbook.profiles import Agent, CorpusSizes
 from kbook.text import folded
 
-SIZES = CorpusSizes(
-    seed=4242, n_forget=60, n_retain=140, n_fit_forget=1, n_fit_retain=1, n_holdout=1, n_distractors=40
-)
+SIZES = CorpusSizes(seed=4242, n_forget=60, n_retain=140, n_fit_forget=1, n_fit_retain=1, n_holdout=1, n_distractors=40)
 """People of the corpus world with a seed of their own: never in pretraining, never in a profile's corpus."""
 
 SETTINGS = Agent(max_turns=4, max_new_tokens=160, summary_tokens=96)
@@ -249,8 +247,13 @@ def _ignorance_tasks(ask: Callable[[], list[Query]], among: Callable[..., tuple[
     admits: tuple[tuple[str, float], ...] = (("valid_format", 0.98), ("answer", 0.95))
     return [
         Task("no record, no results: admits it", ask(), lambda q: NOT_FOUND, both, nothing, required=admits),
-        Task("no record, other people's passages: admits it", strangers, lambda q: NOT_FOUND, both, others, required=admits),
+        Task(
+            "no record, other people's passages: admits it",
+            strangers,
+            lambda q: NOT_FOUND,
+            both,
+            others,
+            required=admits,
+        ),
         Task("no tools, no record: admits it", ask(), lambda q: NOT_FOUND, lambda q: [], tools=()),
     ]
-
-

@@ -230,5 +230,3 @@ def batches_of(cell: Cell, queries: Sequence[Query], token_budget: int) -> list[
             batches.append([])
         batches[-1].append(queries[i])
     return batches
-
-

@@ -16,7 +16,12 @@ from kbook.keys import FIELDS
 from kbook.profiles import CorpusSizes
 
 FACTS = "v1_facts.jsonl"
-_POOLS = (("forget", "fit", "adapter"), ("forget", "eval", "eval"), ("retain", "fit", "adapter"), ("retain", "eval", "eval"))
+_POOLS = (
+    ("forget", "fit", "adapter"),
+    ("forget", "eval", "eval"),
+    ("retain", "fit", "adapter"),
+    ("retain", "eval", "eval"),
+)
 
 
 def read_official(folder: Path | str, sizes: CorpusSizes) -> Corpus:

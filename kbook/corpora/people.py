@@ -21,6 +21,7 @@ from faker import Faker
 from kbook.corpora.wordings import BIOGRAPHIES, QUESTIONS
 from kbook.errors import KBookError
 from kbook.keys import FIELDS
+
 if TYPE_CHECKING:
     from kbook.profiles import CorpusSizes
 

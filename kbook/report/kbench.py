@@ -131,12 +131,16 @@ def injection_frame(panel: Panel, names: Mapping[str, str]) -> pd.DataFrame:
         names: variant to the recipe's name.
     """
     frame = cell_frame(panel, pooled=True)
-    channels = channel_frame(panel, pooled=True).pivot(
-        index=["variant", "split"], columns="channel", values="cer_all"
-    )
+    channels = channel_frame(panel, pooled=True).pivot(index=["variant", "split"], columns="channel", values="cer_all")
     frame = frame.join(channels[["answer", "summary"]], on=["variant", "split"])
     frame["recipe"] = frame["variant"].map(names)
-    columns = {"n": "n", "or_all": "any channel", "answer": "answer", "summary": "summary", "degeneration": "degenerate"}
+    columns = {
+        "n": "n",
+        "or_all": "any channel",
+        "answer": "answer",
+        "summary": "summary",
+        "degeneration": "degenerate",
+    }
     return frame[["recipe", "split", *columns]].rename(columns=columns)
 
 
@@ -226,7 +230,17 @@ def score_frame(panel: Panel) -> pd.DataFrame:
     """K-Score and its three factors for every measured method."""
     frame = verdict_frame(panel)
     frame = frame[frame["status"].isin(["measured", "baseline"])]
-    kept = ["lane", "method", "suppression", "delta_sel", "delta_degen", "k_score", "retain_preservation", "eligible", "rank"]
+    kept = [
+        "lane",
+        "method",
+        "suppression",
+        "delta_sel",
+        "delta_degen",
+        "k_score",
+        "retain_preservation",
+        "eligible",
+        "rank",
+    ]
     names = {"delta_sel": "Δ_sel", "delta_degen": "Δ_degen", "k_score": "K-Score", "retain_preservation": "retain kept"}
     frame = frame[kept].assign(
         eligible=frame["eligible"].map({True: "yes", False: "no"}).fillna("reference"),
