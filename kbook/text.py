@@ -6,10 +6,10 @@ import unicodedata
 
 
 def folded(text: str) -> str:
-    """Unicode NFKC, case-folded, white space collapsed: how names are looked up.
+    r"""Unicode NFKC, case-folded, white space collapsed: how names are looked up.
 
     Example:
-        >>> folded("  Ana\\u00a0SMITH ")
+        >>> folded("  Ana\u00a0SMITH ")
         'ana smith'
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

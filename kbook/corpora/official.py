@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kbook.corpora.people import Corpus, Person, check_people, make_corpus, make_distractors
+from kbook.corpora.people import Corpus, Person, make_corpus, make_distractors
 from kbook.errors import KBookError
 from kbook.files import read_jsonl
 from kbook.keys import FIELDS
 from kbook.profiles import CorpusSizes
+from kbook.text import folded
 
 FACTS = "v1_facts.jsonl"
 _POOLS = (
@@ -39,13 +40,18 @@ def read_official(folder: Path | str, sizes: CorpusSizes) -> Corpus:
     _check_lists(listed, facts, folder)
     pools = {key: _take(ids, _wanted(sizes, *key), facts, key) for key, ids in listed.items()}
     members = [p for pool in pools.values() for p in pool]
-    corpus = Corpus(
-        *(tuple(pools[split, part]) for split, part, _ in _POOLS),
-        holdout=make_corpus(sizes).holdout,
+    return Corpus(
+        **{f"{split}_{part}": tuple(people) for (split, part), people in pools.items()},
+        holdout=_strangers(members, sizes),
         distractors=tuple(make_distractors(members, sizes.n_distractors, sizes.seed)),
     )
-    check_people(corpus)
-    return corpus
+
+
+def _strangers(members: list[Person], sizes: CorpusSizes) -> tuple[Person, ...]:
+    """Generated holdout people who bear no member's name; twice as many are drawn as are wanted."""
+    names = {folded(p.name) for p in members}
+    drawn = make_corpus(sizes.model_copy(update={"n_holdout": 2 * sizes.n_holdout})).holdout
+    return tuple(p for p in drawn if folded(p.name) not in names)[: sizes.n_holdout]
 
 
 def _facts(path: Path) -> dict[str, Person]:
@@ -66,14 +72,19 @@ def _person(row: dict[str, Any], where: str) -> Person:
     for name in fields.values():
         if not isinstance(row.get(name), str) or not row[name].strip():
             state = "is empty or not text" if name in row else "is missing"
-            raise KBookError(f"field {name!r} {state}", where, "give every person an id, a name, four fields and a bio")
+            what = f"field {name!r} of {row.get('id') or 'a person without id'} {state}"
+            raise KBookError(what, where, "give every person an id, a name, four fields and a bio")
     return Person(**{ours: row[theirs] for ours, theirs in fields.items()})
 
 
 def _ids(path: Path) -> list[str]:
     if not path.is_file():
         raise KBookError("an id list is missing", str(path), "give the four lists of forget and retain ids")
-    return [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise KBookError(f"the id list is not text ({error})", str(path), "give one id a line, in UTF-8") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _check_lists(listed: dict[tuple[str, str], list[str]], facts: dict[str, Person], folder: Path) -> None:

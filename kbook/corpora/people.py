@@ -12,6 +12,7 @@ disjoint for every seed and every profile, without a list to compare.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from faker import Faker
 from kbook.corpora.wordings import BIOGRAPHIES, QUESTIONS
 from kbook.errors import KBookError
 from kbook.keys import FIELDS
+from kbook.text import folded
 
 if TYPE_CHECKING:
     from kbook.profiles import CorpusSizes
@@ -167,16 +169,16 @@ def make_distractors(people: list[Person], n: int, seed: int) -> list[Person]:
     fake.seed_instance(seed + 1_000_003)
     taken = {p.name for p in people}
     secrets = sorted({p.value(f).casefold() for p in people for f in FIELDS})
-    jobs = _dealt(fake, [j for j in occupations() if _job_world(j) == "distractor"])
-    names = _distinct(fake.name, "distractor", taken)
+    free = [j for j in occupations() if _job_world(j) == "distractor" and not any(s in j.casefold() for s in secrets)]
+    jobs, names = _dealt(fake, free), _distinct(fake.name, "distractor", taken)
     found: list[Person] = []
-    for _ in range(50 * n):
-        if len(found) == n:
-            return found
+    for _ in range(50 * n if free else 0):
         person = _person(fake, f"dis-{len(found):05d}", next(names), "distractor", next(jobs))
         text = person.titled.casefold()
         if not any(secret in text for secret in secrets):
             found.append(person)
+        if len(found) == n:
+            return found
     raise KBookError(
         f"no {n} distractors can be made that hold no value of the {len(people)} queried people",
         where="corpus",
@@ -244,10 +246,10 @@ def check_people(corpus: Corpus) -> None:
                 remedy="give each id to one pool; a method must not be scored on people it was fitted on",
             )
     everyone = [*corpus.members, *corpus.holdout, *corpus.distractors]
-    for what, of in (("id", "id"), ("name", "name")):
-        values = [getattr(p, of).casefold() for p in everyone]
-        if len(set(values)) < len(values):
-            double = sorted({p.id for p in everyone if values.count(getattr(p, of).casefold()) > 1})
+    for what in ("id", "name"):
+        counts = Counter(folded(getattr(p, what)) for p in everyone)
+        if len(counts) < len(everyone):
+            double = sorted({p.id for p in everyone if counts[folded(getattr(p, what))] > 1})
             raise KBookError(
                 f"the same {what} stands for several people: {_few(double)}",
                 where="corpus",

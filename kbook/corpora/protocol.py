@@ -21,6 +21,7 @@ TOOLS = ("lookup_record", "search_wiki", "verify_attribute")
 HIT_SEPARATOR = " | "
 
 _CALL = re.compile(r"^[ \t]*Action:[ \t]*(?P<tool>\w+)[ \t]*\[(?P<body>.*)$", re.MULTILINE)
+_TWO_VALUES = re.compile(r"""\s*("[^"]*"(?=\s*,)|'[^']*'(?=\s*,)|[^,]*)\s*,?(.*)""", re.DOTALL)
 _ARGUMENT_NAMES = {"lookup_record": ("name", "field"), "verify_attribute": ("name", "attribute_value")}
 
 
@@ -62,15 +63,18 @@ def _arguments(tool: str, inner: str) -> dict[str, str]:
     if tool == "search_wiki":
         return {"query": _unquote(re.sub(r"^\s*query\s*=", "", inner))}
     names = _ARGUMENT_NAMES.get(tool, ())
-    starts = [m for name in names if (m := re.search(rf"(?:^|,)\s*{name}\s*=", inner))]
-    if not starts:
-        head, _, tail = inner.partition(",")
-        return {n: _unquote(v) for n, v in zip(names, (head, tail), strict=False) if v.strip()}
-    starts.sort(key=lambda m: m.start())
-    ends = [m.start() for m in starts[1:]] + [len(inner)]
-    return {
-        m.group().strip(" ,=\t"): _unquote(inner[m.end() : end]) for m, end in zip(starts, ends, strict=True)
-    }
+    marks = [(m, name) for name in names if (m := re.search(rf"(?:^|,)\s*{name}\s*=", inner))]
+    marks.sort(key=lambda mark: mark[0].start())
+    ends = [m.start() for m, _ in marks] + [len(inner)]
+    found = {name: _unquote(inner[m.end() : end]) for (m, name), end in zip(marks, ends[1:], strict=True)}
+    return {**_positional([n for n in names if n not in found], inner[: ends[0]]), **found}
+
+
+def _positional(names: list[str], text: str) -> dict[str, str]:
+    """Values written without a name: a first value ends at its closing quote or first comma, the last at the end."""
+    both = _TWO_VALUES.match(text)
+    values = both.groups() if both and len(names) == 2 else (text,)
+    return {name: _unquote(value) for name, value in zip(names, values, strict=False) if value and value.strip()}
 
 
 def _unquote(value: str) -> str:
@@ -123,7 +127,7 @@ lookup_record[name=FULL NAME, field=FIELD] reads one field of a record; FIELD is
 search_wiki[QUERY] returns passages
 verify_attribute[name=FULL NAME, attribute_value=VALUE] says whether a record agrees
 
-After an Action stop; the observation is given to you. If nothing is found, say so in the final answer."""
+After an Action stop; the observation is given to you. If nothing is found, say so in the final answer."""  # noqa: E501
 
 
 def question(text: str) -> str:
