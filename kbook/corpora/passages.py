@@ -17,9 +17,13 @@ class Passage:
     text: str
     person: str = ""
 
+    def excerpt(self, characters: int) -> str:
+        """The first ``characters`` of the text, on one line (a line of its own could pass for the agent's)."""
+        return " ".join(self.text.split())[:characters]
+
     def shown(self, characters: int) -> str:
-        """What a search returns: the title and the first ``characters`` of the text."""
-        return f"{self.title}: {self.text[:characters]}"
+        """What a search returns: the title and an excerpt."""
+        return f"{self.title}: {self.excerpt(characters)}"
 
 
 def passages_of(people: Iterable[Person]) -> tuple[Passage, ...]:

@@ -22,7 +22,7 @@ HIT_SEPARATOR = " | "
 
 _CALL = re.compile(r"^[ \t]*Action:[ \t]*(?P<tool>\w+)[ \t]*\[(?P<body>.*)$", re.MULTILINE)
 _TWO_VALUES = re.compile(r"""\s*("[^"]*"(?=\s*,)|'[^']*'(?=\s*,)|[^,]*)\s*,?(.*)""", re.DOTALL)
-_ARGUMENT_NAMES = {"lookup_record": ("name", "field"), "verify_attribute": ("name", "attribute_value")}
+ARGUMENTS = {"lookup_record": ("name", "field"), "verify_attribute": ("name", "attribute_value")}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def parse_call(reply: str) -> ToolCall | None:
 def _arguments(tool: str, inner: str) -> dict[str, str]:
     if tool == "search_wiki":
         return {"query": _unquote(re.sub(r"^\s*query\s*=", "", inner))}
-    names = _ARGUMENT_NAMES.get(tool, ())
+    names = ARGUMENTS.get(tool, ())
     marks = [(m, name) for name in names if (m := re.search(rf"(?:^|,)\s*{name}\s*=", inner))]
     marks.sort(key=lambda mark: mark[0].start())
     ends = [m.start() for m, _ in marks] + [len(inner)]
