@@ -42,8 +42,8 @@ def read_official(folder: Path | str, sizes: CorpusSizes) -> Corpus:
     members = [p for pool in pools.values() for p in pool]
     return Corpus(
         **{f"{split}_{part}": tuple(people) for (split, part), people in pools.items()},
-        holdout=_strangers(members, sizes),
         distractors=tuple(make_distractors(members, sizes.n_distractors, sizes.seed)),
+        holdout=_strangers(members, sizes),
     )
 
 
