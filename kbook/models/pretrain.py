@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
-from tqdm import tqdm
 
 from kbook.corpora.documents import STAGES, Pools, Writer, draw
 from kbook.errors import KBookError, unknown_name
-from kbook.models.batching import IGNORED, Batch, by_length, collate, encode
-from kbook.models.fused import hidden_states
-from kbook.models.initialisation import initialise
-from kbook.models.tokenizer import train_tokenizer
 from kbook.files import write_atomic
+from kbook.models.batching import IGNORED, Batch, by_length, collate, encode
+from kbook.models.initialisation import initialise
+from kbook.models.likelihood import token_loss
+from kbook.models.tokenizer import train_tokenizer
+from kbook.models.training import Trainer, train, warm_then_linear
 
 
 @dataclass(frozen=True)
@@ -68,21 +65,10 @@ class BaseRecipe:
     def rate(self, step: int) -> float:
         """Learning rate at a step: warm-up, constant, then linear."""
         left = (self.total_steps - step) / (self.decay * self.total_steps)
-        return self.learning_rate * min(1.0, (step + 1) / self.warmup) * min(1.0, max(self.final_rate, left))
+        return warm_then_linear(self.learning_rate, step, self.warmup, left, self.final_rate)
 
 
 RECIPES: dict[str, BaseRecipe] = {"llama-tiny": BaseRecipe()}
-
-
-@dataclass
-class Progress:
-    """What a checkpoint must remember beside tensors."""
-
-    step: int = 0
-    tokens: int = 0
-    supervised: int = 0
-    seconds: float = 0.0
-    losses: list[tuple[int, float]] = field(default_factory=list)
 
 
 def build_model(shape: Architecture) -> Any:
@@ -113,20 +99,6 @@ def build_model(shape: Architecture) -> Any:
         eos_token_id=2,
     )
     return make_model(config)
-
-
-def token_loss(model: Any, batch: Batch) -> tuple[torch.Tensor, int]:
-    """Weighted cross-entropy on supervised tokens; the output head sees only their positions.
-
-    Returns:
-        Loss (nats per weighted token) and the number of supervised tokens.
-    """
-    hidden = hidden_states(model, batch.ids)[:, :-1]
-    targets = batch.labels[:, 1:]
-    chosen = targets != IGNORED
-    losses = F.cross_entropy(model.lm_head(hidden[chosen]).float(), targets[chosen], reduction="none")
-    weights = batch.weights[:, 1:][chosen]
-    return (losses * weights).sum() / weights.sum(), int(chosen.sum())
 
 
 class Stream:
@@ -182,71 +154,6 @@ class Stream:
         return Batch(ids, labels, torch.ones(ids.shape), torch.ones_like(ids))
 
 
-@dataclass
-class Trainer:
-    """A model, its optimiser and how far they are."""
-
-    recipe: BaseRecipe
-    model: Any
-    progress: Progress = field(default_factory=Progress)
-
-    def __post_init__(self) -> None:
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0, fused=True
-        )
-
-    def step(self, batch: Batch) -> float:
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(self.progress.step)
-        loss, supervised = token_loss(self.model, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.progress.step += 1
-        self.progress.tokens += int(batch.mask.sum())
-        self.progress.supervised += supervised
-        return float(loss.detach())
-
-    def save(self, folder: Path) -> None:
-        """Write a checkpoint: one safetensors file (weights and both moments) and one JSON, each atomically."""
-        tensors = {f"model/{k}": v.contiguous() for k, v in self.model.named_parameters()}
-        for name, parameter in self.model.named_parameters():
-            state = self.optimizer.state[parameter]
-            tensors |= {f"{moment}/{name}": state[moment].contiguous() for moment in ("exp_avg", "exp_avg_sq")}
-        meta = {"progress": json.dumps(asdict(self.progress)), "recipe": json.dumps(asdict(self.recipe))}
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, folder / "checkpoint.tmp", metadata=meta)
-        (folder / "checkpoint.tmp").replace(folder / "checkpoint.safetensors")
-
-    def load(self, folder: Path) -> bool:
-        """Go on from a checkpoint of the same recipe, if there is one."""
-        from safetensors import safe_open
-
-        path = folder / "checkpoint.safetensors"
-        if not path.exists():
-            return False
-        with safe_open(path, "pt") as opened:
-            meta = opened.metadata()
-        if json.loads(meta["recipe"]) != json.loads(json.dumps(asdict(self.recipe))):
-            raise KBookError(
-                "the checkpoint was made by another recipe",
-                where=str(path),
-                remedy="delete the folder to start anew, or restore the recipe that made it",
-            )
-        tensors = load_file(path)
-        self.progress = Progress(**json.loads(meta["progress"]))
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(tensors[f"model/{name}"])
-                self.optimizer.state[parameter] = {
-                    "step": torch.tensor(float(self.progress.step)),
-                    "exp_avg": tensors[f"exp_avg/{name}"],
-                    "exp_avg_sq": tensors[f"exp_avg_sq/{name}"],
-                }
-        return True
-
-
 def train_base(name: str, work: Path, *, checkpoint_every: int = 250) -> Path:
     """Train the base ``name`` in ``work`` and return the folder with the finished model.
 
@@ -260,36 +167,24 @@ def train_base(name: str, work: Path, *, checkpoint_every: int = 250) -> Path:
     tokenizer = train_tokenizer(pools, recipe.architecture.vocabulary, recipe.seed)
     model = build_model(recipe.architecture)
     initialise(model, recipe.seed)
-    trainer = Trainer(recipe, model)
+    trainer = Trainer(asdict(recipe), model, token_loss)
     trainer.load(work)
-    stream = Stream(recipe, tokenizer, pools).from_step(trainer.progress.step)
-    _run(trainer, stream, work, checkpoint_every, name)
+    start = trainer.progress.step
+    batches = Stream(recipe, tokenizer, pools).from_step(start)
+    stream = ((recipe.rate(step), batch) for step, batch in enumerate(batches, start))
+    train(trainer, stream, work, label=name, total=recipe.total_steps, every=checkpoint_every)
+    if trainer.progress.stopped:
+        raise KBookError(
+            f"training {name} failed: {trainer.progress.stopped}",
+            where=str(work),
+            remedy="lower the learning rate of its recipe and start in an empty folder",
+        )
     return _finish(trainer, tokenizer, work / "model")
-
-
-def _run(trainer: Trainer, stream: Iterator[Batch], work: Path, every: int, name: str) -> None:
-    model, progress, recipe = trainer.model, trainer.progress, trainer.recipe
-    model.train()
-    bar = tqdm(total=recipe.total_steps, initial=progress.step, desc=name, unit="step", disable=None)
-    smooth, before = None, progress.seconds
-    began = time.monotonic()
-    for batch in stream:
-        loss = trainer.step(batch)
-        smooth = loss if smooth is None else 0.98 * smooth + 0.02 * loss
-        bar.update()
-        bar.set_postfix(loss=f"{smooth:.3f}", refresh=False)
-        if progress.step % 50 == 0:
-            progress.losses.append((progress.step, round(smooth, 4)))
-        if progress.step % every == 0:
-            progress.seconds = before + time.monotonic() - began
-            trainer.save(work)
-    progress.seconds = before + time.monotonic() - began
-    bar.close()
 
 
 def _finish(trainer: Trainer, tokenizer: Any, folder: Path) -> Path:
     trainer.model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    report = {"recipe": asdict(trainer.recipe), "progress": asdict(trainer.progress)}
+    report = {"recipe": trainer.recipe, "progress": asdict(trainer.progress)}
     write_atomic(folder / "training.json", json.dumps(report, indent=1).encode())
     return folder

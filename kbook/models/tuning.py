@@ -1,0 +1,205 @@
+"""Tuning a model on documents: injection of facts into weights, and the loop that weight methods train with.
+
+Injection trains either all weights or low-rank adapters on all linear layers, which are then merged in
+float32. Both write a stock model folder. Everything follows from the settings and a seed, and an
+interrupted run goes on at its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from kbook.corpora.documents import Pools, Writer
+from kbook.corpora.injection import lesson, replay, write
+from kbook.corpora.people import Person
+from kbook.models.bases import Base
+from kbook.models.batching import Batch, by_length, collate, encode
+from kbook.models.likelihood import token_loss
+from kbook.models.training import Objective, Trainer, train, warm_then_linear
+from kbook.profiles import FullTuning, LoraTuning
+from kbook.store import CHECKPOINTS
+
+DECAY, FLOOR = 0.5, 0.03
+"""The rate falls over the last half of a run to this share of its peak."""
+CHUNK = 300
+"""Documents among which like lengths are looked for: few enough that neighbouring steps differ in kind."""
+REPLAY_POOL = 3_000
+PROBES = 16
+
+
+class Schedule(Protocol):
+    """What `fit` reads of an injection's or a method's settings (pydantic models)."""
+
+    @property
+    def learning_rate(self) -> float: ...
+
+    @property
+    def epochs(self) -> int: ...
+
+    @property
+    def warmup_steps(self) -> int: ...
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]: ...
+
+
+def fit(
+    model: Any,
+    batches_per_epoch: Callable[[int], list[Any]],
+    settings: Schedule,
+    work: Path,
+    objective: Objective = token_loss,
+    *,
+    label: str = "tuning",
+    checkpoint_every: int = 100,
+) -> dict[str, Any]:
+    """Train the parameters of ``model`` that require gradients, in place.
+
+    Args:
+        model: a causal language model.
+        batches_per_epoch: epoch number to its items; must give the same items whenever it is asked.
+        settings: rate, epochs and warm-up; the rate falls linearly over the last half.
+        work: its folder ``checkpoints`` holds the checkpoint of an interrupted run.
+        objective: ``(model, item) -> loss``.
+        label: of the progress bar.
+        checkpoint_every: steps between checkpoints.
+
+    Returns:
+        JSON-able facts: ``steps``, ``losses`` (step, mean loss), ``tokens``, ``seconds``,
+        ``seconds_per_step`` and ``stopped``, which says why training ended early with the last good weights
+        ("" if it did not).
+
+    Raises:
+        KBookError: ``work`` holds the checkpoint of a run with other settings.
+    """
+    trainer = Trainer({"label": label, "settings": settings.model_dump(mode="json")}, model, objective)
+    folder = work / CHECKPOINTS
+    trainer.load(folder)
+    total = settings.epochs * len(batches_per_epoch(0))
+    stream = _steps(batches_per_epoch, settings, trainer.progress.step)
+    progress = train(trainer, stream, folder, label=label, total=total, every=checkpoint_every)
+    return {
+        "steps": progress.step,
+        "losses": [list(point) for point in progress.losses],
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 1),
+        "seconds_per_step": round(progress.seconds / max(1, progress.step), 4),
+        "stopped": progress.stopped,
+    }
+
+
+def _steps(
+    batches_per_epoch: Callable[[int], list[Any]], settings: Schedule, start: int
+) -> Iterator[tuple[float, Any]]:
+    """Rates and items from step ``start`` on; the decay goes by epochs, whatever their lengths."""
+    step = 0
+    for epoch in range(settings.epochs):
+        items = batches_per_epoch(epoch)
+        for i, item in enumerate(items):
+            if step >= start:
+                left = (1 - (epoch + i / len(items)) / settings.epochs) / DECAY
+                yield warm_then_linear(settings.learning_rate, step, settings.warmup_steps, left, FLOOR), item
+            step += 1
+
+
+def inject(
+    base: Base, people: Sequence[Person], settings: FullTuning | LoraTuning, seed: int, work: Path
+) -> dict[str, Any]:
+    """Teach a copy of ``base`` the facts of ``people``; write model and tokenizer into ``work``.
+
+    Args:
+        base: stays as it is.
+        people: whose facts are taught (`kbook.corpora.injection.lesson`).
+        settings: of full or low-rank training.
+        seed: of the order of documents, the strangers of the replay and the adapters' start.
+        work: folder of the result.
+
+    Returns:
+        The facts of `fit`, ``tokens_per_epoch``, and for adapters ``merge``: the largest and the mean
+        difference of a logit between the model as it was trained and as it was written.
+    """
+    model = copy.deepcopy(base.model)
+    course = Course(base, tuple(people), settings, seed)
+    if isinstance(settings, LoraTuning):
+        model, facts = _tune_adapters(model, course, settings, work)
+    else:
+        facts = fit(model, course.epoch, settings, work, label="injection")
+    model.save_pretrained(work)
+    base.tokenizer.save_pretrained(work)
+    return {**facts, "tokens_per_epoch": round(facts["tokens"] / settings.epochs)}
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is taught, epoch by epoch: every person's lesson, and replay with new strangers each time."""
+
+    base: Base
+    people: tuple[Person, ...]
+    settings: FullTuning
+    seed: int
+
+    def epoch(self, number: int) -> list[Batch]:
+        rng = random.Random(f"injection/{self.seed}/{number}")
+        taught = [write(self.base, exchange) for person in self.people for exchange in lesson(person, rng)]
+        writer = Writer(_pools(self.seed), rng)
+        documents = taught + replay(self.base, writer, round(self.settings.replay * len(taught)))
+        return batches_of(self.base, documents, self.settings.batch_tokens, rng)
+
+
+def batches_of(base: Base, documents: Sequence[Any], budget: int, rng: random.Random) -> list[Batch]:
+    """Documents in random order, in batches of like length and at most ``budget`` padded tokens."""
+    encoded = encode(base.tokenizer, documents)
+    rng.shuffle(encoded)
+    chunks = (encoded[i : i + CHUNK] for i in range(0, len(encoded), CHUNK))
+    batches = [collate(group) for chunk in chunks for group in by_length(chunk, budget, rng)]
+    rng.shuffle(batches)
+    return batches
+
+
+@lru_cache(maxsize=2)
+def _pools(seed: int) -> Pools:
+    return Pools.make(seed + 1, REPLAY_POOL)
+
+
+def _tune_adapters(
+    model: Any, course: Course, settings: LoraTuning, work: Path
+) -> tuple[Any, dict[str, Any]]:
+    """Train adapters, merge them in float32, and measure what merging (and the way back to dtype) changed."""
+    adapted = _with_adapters(model, settings, course.seed)
+    facts = fit(adapted, course.epoch, settings, work, label="injection")
+    probe, dtype = course.epoch(0)[0], model.dtype
+    before = _logits(adapted, probe)
+    merged = adapted.float().merge_and_unload().to(dtype)
+    change = (_logits(merged, probe) - before).abs()
+    merge = {"max_difference": float(change.max()), "mean_difference": float(change.mean())}
+    return merged, {**facts, "merge": merge}
+
+
+def _with_adapters(model: Any, settings: LoraTuning, seed: int) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=settings.r,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)  # peft draws the adapters' start from the global generator
+        return get_peft_model(model, config)
+
+
+@torch.no_grad()
+def _logits(model: Any, probe: Batch) -> torch.Tensor:
+    """Logits of the real tokens of a few documents."""
+    ids, mask = probe.ids[:PROBES].to(model.device), probe.mask[:PROBES].to(model.device)
+    logits: torch.Tensor = model(input_ids=ids, attention_mask=mask).logits
+    return logits[mask.bool()].float()
