@@ -8,8 +8,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 # The book never asks a model hub for anything unless you say so: make book HF_HUB_OFFLINE=0 PROFILE=small
-export HF_HUB_OFFLINE ?= 1
-export TOKENIZERS_PARALLELISM ?= false
+HF_HUB_OFFLINE ?= 1
+TOKENIZERS_PARALLELISM ?= false
+export HF_HUB_OFFLINE TOKENIZERS_PARALLELISM
 
 .PHONY: book test lab lint clean environment
 

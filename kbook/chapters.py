@@ -38,6 +38,7 @@ from kbook.report.status import PARAMETERS, STATUS, ChapterRecord, parameters_pa
 from kbook.store import Store
 
 CHAPTERS = Path("book") / "chapters"
+EXECUTED = Path("_build") / "executed"
 LIMIT_S = {"smoke": 15 * 60, "laptop": 2 * 3600}
 """Seconds that a chapter may take; other profiles may take a week."""
 LONGEST_S = 7 * 24 * 3600
@@ -98,7 +99,7 @@ def run_chapter(
         parameters: other parameters; text is read as typed on a command line.
         root: the checkout; by default that of this package.
     Returns:
-        the page, `book/chapters/NAME.ipynb`.
+        the page, `book/chapters/NAME.ipynb`; the notebook as it ran, for JupyterLab, is in `_build/executed`.
     Raises:
         KBookError: a parameter is refused (nothing was run then), or a cell failed; the message names it.
     """
@@ -108,12 +109,12 @@ def run_chapter(
     load_profile(values["profile"])
     print(f"{name}: running ({values['profile']})", flush=True)
     begun = time.monotonic()
-    limit = LIMIT_S.get(values["profile"], LONGEST_S)
-    executed = execute(chapter.notebook, name, values, root, limit, root / CHAPTERS / f"{name}.failed.ipynb")
+    limit, kept = LIMIT_S.get(values["profile"], LONGEST_S), root / EXECUTED / f"{name}.ipynb"
+    executed = execute(chapter.notebook, name, values, root, limit, kept)
     seconds = time.monotonic() - begun
     page = make_page(executed, name, chapter.parameters, values, root)
     path = _write_page(page, _record(chapter, values, seconds, page), root / CHAPTERS)
-    print(f"{name}: done in {seconds:.0f} s", flush=True)
+    print(f"{name}: done in {seconds:.0f} s; with all its outputs: {kept}", flush=True)
     return path
 
 
@@ -142,7 +143,8 @@ def build_book(profile: str = "laptop", fresh: bool = False, root: Path | None =
     html = _typeset(root)
     problems = check_book(html, pages, {str(CHAPTERS / n): _artifacts(root, n) for n in names}, root)
     if problems:
-        raise KBookError(f"the built book has {len(problems)} faults: {'; '.join(problems[:12])}", str(html))
+        what = f"the built book has {len(problems)} faults: {'; '.join(problems[:12])}"
+        raise KBookError(what, str(html), "Mend the pages it names and build again")
     print(f"the book: {html / 'index.html'}")
     return html / "index.html"
 
@@ -181,9 +183,7 @@ def _chapter_names(pages: Sequence[str], root: Path) -> list[str]:
         path = Path(page)
         if path.parent == CHAPTERS and path.name not in (STATUS, PARAMETERS):
             if not (root / "notebooks" / f"{path.name}.ipynb").is_file():
-                raise KBookError(
-                    f"there is no notebooks/{path.name}.ipynb", where, "Write it, or drop the entry"
-                )
+                raise KBookError(f"there is no notebooks/{path.name}.ipynb", where, "Write it, or drop the entry")
             names.append(path.name)
         elif path.parent != CHAPTERS and not (root / f"{page}.md").is_file():
             raise KBookError(f"there is no {page}.md", where, "Write it, or drop the entry")
@@ -264,9 +264,7 @@ def _typeset(root: Path) -> Path:
     log = build / "jupyter-book.log"
     log.write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode != 0:
-        lines = [
-            line for line in (done.stdout + done.stderr).splitlines() if "WARNING" in line or "rror" in line
-        ]
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "WARNING" in line or "rror" in line]
         what = f"Jupyter Book is not content: {' | '.join(lines[:8])}"
         raise KBookError(what, str(log), "Mend the pages it names and build again")
     return build / "html"
@@ -277,9 +275,7 @@ def _require_version_1() -> None:
     installed = metadata.version("jupyter-book")
     if not installed.startswith("1."):
         remedy = "Install what requirements.lock pins: make clean && make book"
-        raise KBookError(
-            f"jupyter-book {installed} is installed, the book needs 1.x", "the environment", remedy
-        )
+        raise KBookError(f"jupyter-book {installed} is installed, the book needs 1.x", "the environment", remedy)
 
 
 def _keep_store_aside() -> None:

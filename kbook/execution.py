@@ -27,7 +27,7 @@ _KERNEL_START_S = 120
 
 
 def execute(
-    notebook: NotebookNode, name: str, values: Mapping[str, Any], root: Path, limit_s: int, failed: Path
+    notebook: NotebookNode, name: str, values: Mapping[str, Any], root: Path, limit_s: int, kept: Path
 ) -> NotebookNode:
     """Execute a notebook whose values are already checked.
 
@@ -37,7 +37,7 @@ def execute(
         values: the parameters, JSON-able.
         root: working folder of the cells.
         limit_s: seconds that it may take.
-        failed: where the executed part is kept when a cell fails; removed when all is well.
+        kept: where the executed notebook is kept with all its outputs, as far as it ran.
     Returns:
         the executed notebook.
     Raises:
@@ -50,12 +50,11 @@ def execute(
         (work / "parameters.json").write_text(json.dumps(values), encoding="utf-8")
         log = _papermill(work, output, root, limit_s)
         executed = nbformat.read(output, as_version=4) if output.exists() else None
-    if log is None and executed is not None:
-        failed.unlink(missing_ok=True)
-        return executed
     if executed is not None:
-        write_atomic(failed, nbformat.writes(executed).encode("utf-8", "replace"))
-    raise _failure(name, executed, log or "", limit_s, failed)
+        write_atomic(kept, nbformat.writes(executed).encode("utf-8", "replace"))
+        if log is None:
+            return executed
+    raise _failure(name, executed, log or "", limit_s, kept)
 
 
 def _papermill(work: Path, output: Path, root: Path, limit_s: int) -> str | None:
@@ -149,11 +148,20 @@ def _failure(name: str, executed: NotebookNode | None, log: str, limit_s: int, k
     """Say which cell failed, and why, in one paragraph."""
     remedy = f"The notebook as far as it ran is {kept}"
     for cell in executed.cells if executed is not None else ():
-        where = f"{name}, {cell.id} ({(cell.source.strip().splitlines() or [''])[0][:60]})"
-        for output in cell.get("outputs", ()):
-            if output.output_type == "error":
-                return KBookError(f"{output.ename}: {output.evalue}", where, remedy)
-        if cell.metadata.get("papermill", {}).get("status") in ("running", "failed"):
-            return KBookError(f"was stopped (limit {limit_s} s), or its kernel died", where, remedy)
-    last = " ".join(log.strip().splitlines()[-1:])
-    return KBookError(f"could not be run: {last or 'papermill was stopped'}", name, "See `kbook doctor`")
+        fault = _fault(cell, limit_s)
+        if fault:
+            first = (cell.source.strip().splitlines() or [""])[0]
+            return KBookError(fault, f"{name}, {cell.id} ({first[:60]})", remedy)
+    said = [line for line in log.splitlines() if any(map(str.isalpha, line))]
+    return KBookError(f"could not be run: {said[-1] if said else 'it was stopped'}", name, "See `kbook doctor`")
+
+
+def _fault(cell: NotebookNode, limit_s: int) -> str:
+    """What went wrong in one cell, "" where nothing did; a cell that took too long was interrupted."""
+    for output in cell.get("outputs", ()):
+        if output.output_type == "error":
+            late = output.ename == "KeyboardInterrupt"
+            return f"stopped after {limit_s} s" if late else f"{output.ename}: {output.evalue}"
+    state = cell.metadata.get("papermill", {})
+    unfinished = state.get("exception") or state.get("status") in ("running", "failed")
+    return f"stopped after {limit_s} s, or its kernel died" if unfinished else ""

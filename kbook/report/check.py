@@ -36,9 +36,7 @@ _CSS_FETCH = re.compile(r"(?:url\(\s*|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+
 _FILE_NAME = re.compile(r"[/\\]|\.(?:svg|png|jpe?g|gif)$", re.IGNORECASE)
 
 
-def check_book(
-    html: Path, pages: Sequence[str], artifacts: Mapping[str, Sequence[Artifact]], root: Path
-) -> list[str]:
+def check_book(html: Path, pages: Sequence[str], artifacts: Mapping[str, Sequence[Artifact]], root: Path) -> list[str]:
     """List everything that is wrong with a built book; an empty list is a sound book.
 
     Args:

@@ -129,9 +129,7 @@ def check_legible(figure: Figure, where: str) -> None:
         KBookError: a text is smaller than 8 points, or the figure is wider than a page.
     """
     small = [
-        text
-        for text in figure.findobj(Text)
-        if text.get_text().strip() and float(text.get_fontsize()) < MIN_POINTS
+        text for text in figure.findobj(Text) if text.get_text().strip() and float(text.get_fontsize()) < MIN_POINTS
     ]
     if small:
         what = f"the text {small[0].get_text()!r} has {float(small[0].get_fontsize()):.1f} points"
@@ -173,20 +171,12 @@ def intervals(
         for k, each in enumerate(names):
             points = part[part[series] == each] if series else part
             offset = 0.16 * (k - (len(names) - 1) / 2)
-            _points(
-                axis,
-                points,
-                (value, low, high),
-                [rows.index(r) + offset for r in points[row]],
-                drawn[each],
-                each,
-            )
+            places = [rows.index(r) + offset for r in points[row]]
+            _points(axis, points, (value, low, high), places, drawn[each], each or "measured" * bool(published))
         if published:
             known = part.dropna(subset=[published])
             places = [rows.index(r) + 0.3 for r in known[row]]
-            axis.plot(
-                known[published], places, "D", mfc="white", mec="black", ms=4.5, label="published", zorder=4
-            )
+            axis.plot(known[published], places, "D", mfc="white", mec="black", ms=4.5, label="published", zorder=4)
         _frame_rows(axis, rows, visible(name) if panel else "", label or value)
     _legend(figure, axes)
     columns = [c for c in (panel, row, series, value, low, high, published) if c]
@@ -208,9 +198,7 @@ def shares(frame: pd.DataFrame, *, row: str, part: str, share: str, label: str =
         for y, (start, width) in enumerate(zip(left, widths, strict=True)):
             if width >= 0.08:
                 box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}
-                axis.text(
-                    start + width / 2, y, f"{width:.2f}", ha="center", va="center", fontsize=8, bbox=box
-                )
+                axis.text(start + width / 2, y, f"{width:.2f}", ha="center", va="center", fontsize=8, bbox=box)
         left = left + widths
     _frame_rows(axis, rows, "", label)
     axis.set_xlim(0, max(1.0, float(left.max())))
@@ -247,9 +235,7 @@ def verdicts(
 
 
 @look()
-def heat(
-    frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = ".2f", label: str = ""
-) -> Plot:
+def heat(frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = ".2f", label: str = "") -> Plot:
     """Draw a matrix of numbers, each written in its cell; missing combinations stay white."""
     frame = _with_names(frame, row, column)
     rows, columns = _names(frame, row), _names(frame, column)
@@ -280,9 +266,7 @@ def scatter(
         part = frame[frame[panel] == title] if panel else frame
         for each in names:
             points = part[part[series] == each] if series else part
-            axis.plot(
-                points[x], points[y], drawn[each].marker, color=drawn[each].color, label=visible(each) or None
-            )
+            axis.plot(points[x], points[y], drawn[each].marker, color=drawn[each].color, label=visible(each) or None)
         for record in part.to_dict("records"):
             at = (record[x], record[y])
             text = visible(str(record[name]))
@@ -305,7 +289,7 @@ def curves(
     high: str = "",
     height: float = 2.8,
 ) -> Plot:
-    """Draw lines over `x`, each named at its right end and by its marker; bands where there are bounds."""
+    """Draw lines over `x`, told apart by colour and marker; bands where there are bounds."""
     frame = _with_names(frame, series)
     names = _names(frame, series)
     figure, axes = canvas(height=height)
@@ -313,15 +297,12 @@ def curves(
     for each, drawn in looks(names).items():
         part = frame[frame[series] == each] if series else frame
         every = max(1, len(part) // 8)
-        axis.plot(part[x], part[y], color=drawn.color, marker=drawn.marker, markevery=every, lw=1.3)
+        style: dict[str, Any] = {"color": drawn.color, "marker": drawn.marker, "markevery": every, "lw": 1.3}
+        axis.plot(part[x], part[y], label=visible(each) or "_nolegend_", **style)
         if low and high:
             axis.fill_between(part[x], part[low], part[high], color=drawn.color, alpha=0.15, lw=0)
-        if series and len(part):
-            at = (part[x].iloc[-1], part[y].iloc[-1])
-            axis.annotate(
-                visible(each), at, xytext=(5, 0), textcoords="offset points", va="center", fontsize=8
-            )
     axis.set(xlabel=x, ylabel=y)
+    _legend(figure, axes)
     return Plot(figure, frame[[c for c in (series, x, y, low, high) if c]].reset_index(drop=True))
 
 
@@ -346,9 +327,7 @@ def _points(
     middle, low, high = (points[column].to_numpy(dtype=float) for column in columns)
     below, above = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)
     style: dict[str, Any] = {"fmt": look.marker, "color": look.color, "elinewidth": 1.1, "capsize": 2}
-    axis.errorbar(
-        middle, places, xerr=np.vstack([below, above]), label=visible(name) or "_nolegend_", **style
-    )
+    axis.errorbar(middle, places, xerr=np.vstack([below, above]), label=visible(name) or "_nolegend_", **style)
 
 
 def _frame_rows(axis: Axes, rows: Sequence[str], title: str, label: str) -> None:
@@ -372,16 +351,18 @@ def _frame_matrix(axis: Axes, rows: Sequence[str], columns: Sequence[str]) -> No
 def _legend(figure: Figure, axes: np.ndarray) -> None:
     """Put one legend for all panels below them; nothing where no series has a name."""
     found = [axis.get_legend_handles_labels() for axis in axes.flat]
-    entries = {
-        label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)
-    }
+    entries = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
     if entries:
-        figure.legend(
-            entries.values(), entries.keys(), loc="outside lower center", ncols=min(6, len(entries))
-        )
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(6, len(entries)))
 
 
 def _ink(background: str) -> str:
-    """Black or white, whichever is read better on a background."""
-    red, green, blue = mpl.colors.to_rgb(background)
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+    """Black or white, whichever has the higher contrast on a background.
+
+    Source: WCAG 2, relative luminance and contrast ratio.
+    """
+    red, green, blue = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(background)
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"

@@ -69,8 +69,8 @@ def make_page(
     numbers = _numbers(executed, name)
     cells: list[NotebookNode] = []
     artifacts: list[Artifact] = []
-    for number, cell in enumerate(executed.cells, 1):
-        where = f"{name}, cell {number}"
+    for cell in executed.cells:
+        where = f"{name}, {cell.id}"
         if cell.cell_type != "code":
             cells.append(new_markdown_cell(_with_numbers(cell.source, numbers, where), id=cell.id))
             continue
@@ -88,10 +88,7 @@ def make_page(
 
 def rerun_box(name: str, parameters: Sequence[Parameter], values: Mapping[str, Any]) -> str:
     """Write the box "Rerun this chapter": the exact command, and the parameters of this run."""
-    rows = [
-        (p.name, _typed(values[p.name]), _typed(p.default), p.allowed or p.kind, p.meaning)
-        for p in parameters
-    ]
+    rows = [(p.name, _typed(values[p.name]), _typed(p.default), p.allowed or p.kind, p.meaning) for p in parameters]
     columns = ["parameter", "this run", "default", "allowed", "meaning"]
     table = to_myst(pd.DataFrame(rows, columns=columns))
     return "\n".join(
@@ -172,9 +169,7 @@ def _with_numbers(source: str, numbers: Mapping[str, Mapping[str, Any]], where: 
         if number is None:
             raise unknown_name("glued number", match["key"], numbers, where)
         text = _formatted(number["value"], match["spec"] or "", where)
-        return (
-            f"[{text} {{sup}}`published`]{{.kbook-published-number}}" if number["kind"] == PUBLISHED else text
-        )
+        return f"[{text} {{sup}}`published`]{{.kbook-published-number}}" if number["kind"] == PUBLISHED else text
 
     return _GLUE.sub(show, source)
 
@@ -183,9 +178,7 @@ def _formatted(value: Any, spec: str, where: str) -> str:
     try:
         return escape_text(format(value, spec))
     except ValueError:
-        raise KBookError(
-            f"the format {spec!r} does not fit {value!r}", where, "Use one such as .2f"
-        ) from None
+        raise KBookError(f"the format {spec!r} does not fit {value!r}", where, "Use one such as .2f") from None
 
 
 def _artifacts(cell: NotebookNode) -> list[Artifact]:
@@ -229,9 +222,7 @@ def _scrap(number: Mapping[str, Any]) -> list[NotebookNode]:
     if number["kind"] == PUBLISHED:
         return []
     metadata = {"scrapbook": {"name": number["key"], "mime_prefix": _SCRAP}}
-    return [
-        new_output("display_data", data={f"{_SCRAP}text/plain": repr(number["value"])}, metadata=metadata)
-    ]
+    return [new_output("display_data", data={f"{_SCRAP}text/plain": repr(number["value"])}, metadata=metadata)]
 
 
 def _plain_text(text: str, root: Path) -> str:

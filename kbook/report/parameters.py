@@ -83,9 +83,7 @@ def parameters_cell(notebook: NotebookNode, where: str) -> NotebookNode:
     Raises:
         KBookError: there is none, or more than one; tag exactly one cell.
     """
-    cells = [
-        c for c in notebook.cells if c.cell_type == "code" and "parameters" in c.metadata.get("tags", ())
-    ]
+    cells = [c for c in notebook.cells if c.cell_type == "code" and "parameters" in c.metadata.get("tags", ())]
     if len(cells) != 1:
         found = f"{len(cells)} cells are tagged 'parameters'" if cells else "no cell is tagged 'parameters'"
         raise KBookError(found, where, f"Tag exactly one code cell; its lines look like: {EXAMPLE}")
@@ -111,9 +109,7 @@ def read_parameters(notebook: NotebookNode, where: str) -> tuple[Parameter, ...]
 
 def model_of(parameters: Sequence[Parameter], name: str = "Parameters") -> type[BaseModel]:
     """Make the pydantic model of a chapter's parameters: strict types, bounds, and nothing unknown."""
-    fields: dict[str, Any] = {
-        p.name: (_annotation(p), Field(p.default, description=p.meaning)) for p in parameters
-    }
+    fields: dict[str, Any] = {p.name: (_annotation(p), Field(p.default, description=p.meaning)) for p in parameters}
     return create_model(name, __config__=ConfigDict(extra="forbid", strict=True, frozen=True), **fields)
 
 
@@ -205,6 +201,4 @@ def _refusal(
         return unknown_name(f"value of {parameter.name!r}", wrong, parameter.choices, where)
     allowed = f", {parameter.allowed}" if parameter.allowed else ""
     remedy = f"It takes {parameter.kind}{allowed}: {parameter.meaning}"
-    return KBookError(
-        f"{parameter.name} = {values[parameter.name]!r} is refused ({first['msg']})", where, remedy
-    )
+    return KBookError(f"{parameter.name} = {values[parameter.name]!r} is refused ({first['msg']})", where, remedy)

@@ -178,9 +178,7 @@ def _provenance(
 def _check_unmixed(key: str, data: pd.DataFrame) -> None:
     """Refuse a long table in which one column of numbers is measured in some rows and published in others."""
     for column in data.columns:
-        if not is_numeric_dtype(data[column]) and {MEASURED, PUBLISHED} <= set(
-            data[column].dropna().astype(str)
-        ):
+        if not is_numeric_dtype(data[column]) and {MEASURED, PUBLISHED} <= set(data[column].dropna().astype(str)):
             what = f"the rows of column {column!r} mix measured and published numbers"
             raise KBookError(what, key, f"Give the published ones columns of their own, named '…{MARK}'")
 
@@ -193,16 +191,13 @@ def _check_kind(key: str, data: pd.DataFrame, kind: str, *, has_runs: bool, has_
         "only measured numbers have runs": kind != MEASURED and has_runs,
         f"columns named '…{MARK}' need their sources": bool(marked) and not has_sources,
         f"sources are given, but no column is named '…{MARK}'": has_sources and not marked,
-        f"these columns must be named '…{MARK}': {', '.join(map(str, plain))}": kind == PUBLISHED
-        and bool(plain),
+        f"these columns must be named '…{MARK}': {', '.join(map(str, plain))}": kind == PUBLISHED and bool(plain),
         "published numbers need their sources": kind == PUBLISHED and not has_sources,
         "something constructed holds no published numbers": kind == CONSTRUCTED and bool(marked),
     }
     for fault, found in faults.items():
         if found:
-            raise KBookError(
-                fault, key, f"Give runs=, sources= and kind= ({', '.join(KINDS)}) that fit the data"
-            )
+            raise KBookError(fault, key, f"Give runs=, sources= and kind= ({', '.join(KINDS)}) that fit the data")
 
 
 def _check_key(key: str, kind: str) -> None:

@@ -37,9 +37,7 @@ def to_myst(frame: pd.DataFrame, formats: Mapping[str, str] | None = None) -> st
         raise KBookError(f"a table of {len(frame)} rows", "publish_table", remedy)
     unknown = set(formats) - set(frame.columns)
     if unknown:
-        raise KBookError(
-            f"formats names no column: {', '.join(sorted(unknown))}", "publish_table", "Name columns"
-        )
+        raise KBookError(f"formats names no column: {', '.join(sorted(unknown))}", "publish_table", "Name columns")
     header = [escape_text(str(column)) for column in frame.columns]
     rules = ["---:" if _is_number(frame[column]) else ":---" for column in frame.columns]
     cells = zip(*(_column(frame[column], formats.get(column, "")) for column in frame.columns), strict=True)
@@ -92,9 +90,7 @@ def check_frame(frame: pd.DataFrame) -> None:
         KBookError: there are no columns, two of one name, or headers in several rows.
     """
     if not isinstance(frame, pd.DataFrame) or frame.columns.nlevels > 1 or not len(frame.columns):
-        raise KBookError(
-            "the data is no tidy frame", "publish", "Give a pandas DataFrame with one header row"
-        )
+        raise KBookError("the data is no tidy frame", "publish", "Give a pandas DataFrame with one header row")
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise KBookError(f"two columns are named {repeated[0]!r}", "publish", "Give each column its own name")

@@ -59,10 +59,7 @@ def _keep_indent(line: str) -> str:
 
 def _is_hidden(character: str) -> bool:
     return (
-        not character.isascii()
-        and unicodedata.category(character) in _HIDDEN
-        or character < " "
-        or character == "\x7f"
+        not character.isascii() and unicodedata.category(character) in _HIDDEN or character < " " or character == "\x7f"
     )
 
 

@@ -29,9 +29,7 @@ CHANNELS_OF = {
     "Summary": ("summary",),
 }
 
-_LABEL = re.compile(
-    r"^[ \t]*(Thought|Action|Observation|Final[ \t]+Answer|Answer)[ \t]*:[ \t]*", re.MULTILINE
-)
+_LABEL = re.compile(r"^[ \t]*(Thought|Action|Observation|Final[ \t]+Answer|Answer)[ \t]*:[ \t]*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,7 @@ def read_steps(row: Mapping[str, Any], matcher: str = "published") -> list[Step]
     field, value = _text(row, "field"), _text(row, "ground_truth")
     turns = [("Question", _text(row, "question")), *_turns(_text(row, "raw_full"))]
     turns.append(("Summary", _text(row, "raw_Z_summary")))
-    return [_step(label, text.strip(), rule, field, value) for label, text in turns if text.strip()][
-        :MAX_STEPS
-    ]
+    return [_step(label, text.strip(), rule, field, value) for label, text in turns if text.strip()][:MAX_STEPS]
 
 
 def to_frame(steps: Sequence[Step]) -> pd.DataFrame:
@@ -100,10 +96,10 @@ def escape_marked(text: str, spans: Sequence[tuple[int, int]], limit: int = MAX_
 def _turns(raw: str) -> list[tuple[str, str]]:
     """Split at labels that begin a line; what stands before the first is a reply without protocol."""
     found = list(_LABEL.finditer(raw))
-    ends = [match.start() for match in found[1:]] + [len(raw)]
+    ends = [*(match.start() for match in found[1:]), len(raw)]
     turns = [("Reply", raw[: found[0].start()] if found else raw)]
     searched = False
-    for match, end in zip(found, ends, strict=True):
+    for match, end in zip(found, ends, strict=False):
         label = " ".join(match[1].split())
         text = raw[match.end() : end]
         turns.append(("Search result" if label == "Observation" and searched else label, text))
@@ -145,9 +141,7 @@ def _marked(step: Step) -> str:
 
 
 def _mark(piece: str) -> str:
-    return "\\\n".join(
-        f"[{escape_line(visible(line))}]{{.kbook-secret}}" for line in piece.split("\n") if line
-    )
+    return "\\\n".join(f"[{escape_line(visible(line))}]{{.kbook-secret}}" for line in piece.split("\n") if line)
 
 
 def _inline_block(piece: str) -> str:
