@@ -43,6 +43,8 @@ def _can_fuse(model: Any, ids: torch.Tensor) -> bool:
         and getattr(config, "model_type", "") in _FUSIBLE
         and not getattr(config, "attention_bias", False)
         and not getattr(config, "mlp_bias", False)
+        and not getattr(config, "attention_dropout", 0.0)
+        and getattr(config, "hidden_act", "") == "silu"
         and (window is None or ids.shape[1] <= window)
     )
 
