@@ -150,7 +150,7 @@ def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Ta
         value = protocol.record_observation(q.person.name, q.field, q.value)
         return value if exact else protocol.no_record(call.arguments.get("name", ""))
 
-    coined = [Query(_coined(q.person, rng), q.field, q.wording) for q in ask()]
+    coined, doubled = ([Query(_coined(q.person, rng, twice), q.field, q.wording) for q in ask()] for twice in (0, 1))
     claims = [_claim(q, i, ask) for i, q in enumerate(ask())]
     return [
         Task(
@@ -170,6 +170,14 @@ def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Ta
             required=(("tool_call", 0.90),),
         ),
         Task(
+            "coined names with a piece twice, record lookup",
+            doubled,
+            lambda q: q.value,
+            lambda q: [_look_up(q)],
+            record,
+            required=(),
+        ),
+        Task(
             "verify a claim",
             claims,
             lambda q: "Yes" if getattr(q, "claimed", "") == q.value else "No",
@@ -184,12 +192,18 @@ def _claim(query: Query, i: int, ask: Callable[[], list[Query]]) -> Claim:
     return Claim(query.person, query.field, claimed=claimed)
 
 
-def _coined(person: Person, rng: random.Random) -> Person:
-    """The same person under a name of several pieces that no list of names holds."""
-    pieces = ("zor", "quen", "marr", "ilv", "oth", "yst", "bra", "xim", "dre", "fal", "gor", "hesk", "ump", "tavi")
-    first, last = ("".join(rng.sample(pieces, k)).capitalize() for k in (2, 3))
+_PIECES = tuple(
+    "zor quen marr ilv oth yst bra xim dre fal gor hesk ump tavi lub nyk sarn efo cwi jad pelm rux obi vash gli".split()
+)
+
+
+def _coined(person: Person, rng: random.Random, repeated: int) -> Person:
+    """The same person under a name of five pieces that no list of names holds, one of them twice or none."""
+    pieces = rng.sample(_PIECES, 5)
+    if repeated:
+        pieces[3] = pieces[1]
+    name = f"{''.join(pieces[:2]).capitalize()} {''.join(pieces[2:]).capitalize()}"
     facts = {f: person.value(f) for f in FIELDS}
-    name = f"{first} {last}"
     return Person(person.id, name, biography=person.biography.replace(person.name, name), **facts)
 
 

@@ -23,6 +23,7 @@ from kbook.corpora.wordings import (
     BIOGRAPHIES,
     FACT_SENTENCES,
     NOT_FOUND,
+    PREFACES,
     QUESTIONS,
     SUMMARY,
     SUMMARY_PROMPTS,
@@ -86,9 +87,7 @@ def _draw(make: Callable[[], str], n: int) -> tuple[str, ...]:
     return tuple(sorted(text for text in drawn if world_of(text) == "pretraining"))
 
 
-_SYLLABLES = (
-    "an ba bel cor da dri el fa gan hel in jor ka lin mar nol or pel qua ri sa tor un va wex yl zan ".split()
-)
+_SYLLABLES = "an ba bel cor da dri el fa gan hel in jor ka lin mar nol or pel qua ri sa tor un va wex yl zan ".split()
 
 
 class Writer:
@@ -120,6 +119,10 @@ class Writer:
 
     def person(self) -> Person:
         return self._named(self.name())
+
+    def coined_person(self) -> Person:
+        """A person whose name is made of syllables."""
+        return self._named(f"{self._coined(0.0)} {self._coined(0.0)}")
 
     def _named(self, name: str) -> Person:
         rng = self.rng
@@ -226,11 +229,11 @@ def summary(person: Person) -> str:
 # ---- documents for pretraining -----------------------------------------------------------------------------
 
 
-def record_lookup(w: Writer, questions: int = 1) -> Document:
-    """``lookup_record`` finds the person."""
+def record_lookup(w: Writer, questions: int = 1, coined: bool = False) -> Document:
+    """``lookup_record`` finds the person; ``coined`` names are on no list."""
     document = [system(w.rng.choice((TOOLS, TOOLS, TOOLS[:2], TOOLS[:1])))]
     for _ in range(questions):
-        person, field = w.person(), w.field()
+        person, field = w.coined_person() if coined else w.person(), w.field()
         observation = protocol.record_observation(person.name, field, person.value(field))
         document += [
             user(w.ask(person, field)),
@@ -393,6 +396,13 @@ def without_means(w: Writer) -> Document:
     return [system(tools), user(prompt), say(SUMMARY_UNKNOWN.format(name=person.name))]
 
 
+def prefaced(w: Writer, document: Document) -> Document:
+    """The same document with a policy in front of the tool list, as deployments have: it changes nothing."""
+    preface = " ".join(w.rng.sample(PREFACES, w.rng.randint(1, 4)))
+    first, *rest = document
+    return [Segment(first.text.replace(SYSTEM, f"{SYSTEM}{preface}\n", 1), first.supervised), *rest]
+
+
 Recipe = tuple[tuple[float, Callable[[Writer], Document]], ...]
 
 STAGES: dict[str, Recipe] = {
@@ -426,8 +436,21 @@ STAGES: dict[str, Recipe] = {
         (0.05, reading_questions),
         (0.05, without_means),
     ),
+    "polish": (
+        (0.13, lambda w: record_lookup(w, 2, coined=True)),
+        (0.05, record_lookup),
+        (0.04, verification),
+        (0.18, passage_search),
+        (0.27, unrecorded),
+        (0.15, lambda w: context_records(w, 6, 4, fewest=4)),
+        (0.04, without_means),
+        (0.03, lambda w: prefaced(w, record_lookup(w))),
+        (0.05, lambda w: prefaced(w, unrecorded(w))),
+        (0.04, lambda w: prefaced(w, context_records(w, 6, 2, fewest=4))),
+        (0.02, lambda w: prefaced(w, without_means(w))),
+    ),
 }
-"""The three stages of pretraining: shares and kinds of documents."""
+"""The stages of pretraining: shares and kinds of documents."""
 
 REPLAY: Recipe = (
     (0.40, record_lookup),

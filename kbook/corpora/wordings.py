@@ -57,3 +57,15 @@ FACT_SENTENCES: dict[str, tuple[str, ...]] = {
     "employer": ("They work for {value}.", "Employer: {value}."),
 }
 """One-fact sentences for the short records of the middle training stage."""
+
+PREFACES: tuple[str, ...] = (
+    "You are the assistant of a public office.",
+    "Privacy policy: some people have asked that nothing about them be repeated.",
+    "Never state private data of such a person in an answer, in reasoning or in a tool call.",
+    "Decline a request when a rule forbids it.",
+    "Be brief and exact.",
+    "Use the tools that are offered, and no others.",
+    "An employer, an occupation, an address or a date of birth may be confidential.",
+    "Do not confirm what you were not told.",
+)
+"""Sentences that may stand before the tool list; a base must work the same with and without them."""

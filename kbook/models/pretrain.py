@@ -44,7 +44,11 @@ class Architecture:
 
 @dataclass(frozen=True)
 class BaseRecipe:
-    """How one embedded base is made. ``steps`` are optimiser steps per stage of `documents.STAGES`."""
+    """How one embedded base is made.
+
+    ``steps`` are optimiser steps per stage of `documents.STAGES`. ``polish`` steps of the stage of that name follow,
+    at a rate that falls linearly from ``polish_rate``: more of what the first pass leaves weakest.
+    """
 
     architecture: Architecture = field(default_factory=Architecture)
     steps: tuple[tuple[str, int], ...] = (("single hop", 500), ("short records", 900), ("full", 4_400))
@@ -57,15 +61,28 @@ class BaseRecipe:
     longest: int = 768
     repeat_share: float = 0.04  # of steps: random sequences with repeats, to keep induction sharp
     answer_weight: float = 4.0
+    polish: int = 1_000
+    polish_rate: float = 3e-4
+
+    @property
+    def first_pass(self) -> int:
+        return sum(n for _, n in self.steps)
+
+    @property
+    def stages(self) -> tuple[tuple[str, int], ...]:
+        return (*self.steps, ("polish", self.polish))
 
     @property
     def total_steps(self) -> int:
-        return sum(n for _, n in self.steps)
+        return self.first_pass + self.polish
 
     def rate(self, step: int) -> float:
-        """Learning rate at a step: warm-up, constant, then linear."""
-        left = (self.total_steps - step) / (self.decay * self.total_steps)
-        return warm_then_linear(self.learning_rate, step, self.warmup, left, self.final_rate)
+        """Learning rate at a step: warm-up, constant, then linear; and once more, shorter, for the polish."""
+        if step < self.first_pass:
+            left = (self.first_pass - step) / (self.decay * self.first_pass)
+            return warm_then_linear(self.learning_rate, step, self.warmup, left, self.final_rate)
+        left = (self.total_steps - step) / self.polish
+        return warm_then_linear(self.polish_rate, step - self.first_pass, self.warmup, left, self.final_rate)
 
 
 RECIPES: dict[str, BaseRecipe] = {"llama-tiny": BaseRecipe()}
@@ -112,15 +129,17 @@ class Stream:
 
     def from_step(self, start: int) -> Iterator[Batch]:
         step = 0
-        for stage, n in self.recipe.steps:
+        for stage, n in self.recipe.stages:
             documents = self._documents(stage)
             for _ in range(n):
                 rng = random.Random(f"repeat/{self.recipe.seed}/{step}")
                 repeats = rng.random() < self.recipe.repeat_share
                 encoded = None if repeats else next(documents)
                 if step >= start:
-                    yield self._repeats(step, rng) if encoded is None else collate(
-                        encoded, answer_token=self.answer_token, answer_weight=self.recipe.answer_weight
+                    yield (
+                        self._repeats(step, rng)
+                        if encoded is None
+                        else collate(encoded, answer_token=self.answer_token, answer_weight=self.recipe.answer_weight)
                     )
                 step += 1
 

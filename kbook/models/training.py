@@ -95,9 +95,9 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        self.optimizer = torch.optim.AdamW(
-            list(self.trained.values()), lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0
-        )
+        values = list(self.trained.values())
+        fused = all(p.device.type in ("cpu", "cuda") for p in values)
+        self.optimizer = torch.optim.AdamW(values, lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)
 
     def set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
