@@ -35,7 +35,7 @@ $(READY): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "K-Book needs Python 3.11, 3.12 or 3.13 with venv: install one, or say PYTHON=..."; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps -e .
 	@touch $(READY)
 
 # Keeps .venv and the run store: what took time to get is not thrown away by habit.
