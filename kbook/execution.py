@@ -131,7 +131,7 @@ def _write_kernel(folder: Path) -> None:
 
 
 def _environment(work: Path) -> dict[str, str]:
-    """The environment of a chapter: our kernel first, this very package importable, no debugger notices."""
+    """The environment of a chapter: our kernel first, this very package importable, no bars and notices."""
 
     def first(path: Path, name: str) -> str:
         return os.pathsep.join([str(path), *filter(None, [os.environ.get(name, "")])])
@@ -141,6 +141,8 @@ def _environment(work: Path) -> dict[str, str]:
         "JUPYTER_PATH": first(work / "jupyter", "JUPYTER_PATH"),
         "PYTHONPATH": first(PACKAGE.parent, "PYTHONPATH"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PYTHONWARNINGS": "ignore:IProgress not found",
+        "TQDM_DISABLE": "1",
     }
 
 

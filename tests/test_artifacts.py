@@ -37,10 +37,7 @@ def test_a_run_is_recorded_from_its_manifest():
 def test_measured_names_profile_base_runs_days_and_time():
     runs = (record(0), record(137, ended="2026-01-03T00:00:00+00:00", seconds=90.0))
     sentence = Provenance("measured", runs).sentence()
-    assert (
-        sentence
-        == "Measured here · profile smoke · base llama-tiny · 2 runs, 2026-01-02 to 2026-01-03, 2 min"
-    )
+    assert sentence == "Measured here · profile smoke · base llama-tiny · 2 runs, 2026-01-02 to 2026-01-03, 2 min"
 
 
 def test_one_run_is_named():
@@ -58,9 +55,7 @@ def test_published_says_that_it_was_not_measured():
 
 def test_measured_beside_published_names_both():
     sentence = Provenance("measured", (record(),), ("A paper, Table 5",)).sentence()
-    assert sentence.startswith("Measured here") and sentence.endswith(
-        "what is marked published: A paper, Table 5"
-    )
+    assert sentence.startswith("Measured here") and sentence.endswith("what is marked published: A paper, Table 5")
 
 
 def test_a_payload_is_json_and_reads_back_equal():
@@ -71,9 +66,7 @@ def test_a_payload_is_json_and_reads_back_equal():
 
 
 def test_the_preview_escapes_caption_and_alt():
-    artifact = Artifact(
-        "fig-a-b", "<script>", Provenance("constructed"), "x\n", svg="<svg/>", alt='"><script>'
-    )
+    artifact = Artifact("fig-a-b", "<script>", Provenance("constructed"), "x\n", svg="<svg/>", alt='"><script>')
     bundle = artifact._repr_mimebundle_()
     assert "<script>" not in bundle["text/html"] and "data (CSV)" in bundle["text/html"]
     assert bundle[MIME]["caption"] == "<script>"

@@ -27,9 +27,7 @@ BUILDERS = {
         f, value="rate", low="low", high="high", row="channel", series="lane"
     ),
     "shares": lambda f: figures.shares(f, row="lane", part="channel", share="rate"),
-    "verdicts": lambda f: figures.verdicts(
-        f, row="lane", column="channel", verdict="rate", colors={"0.1": "#009E73"}
-    ),
+    "verdicts": lambda f: figures.verdicts(f, row="lane", column="channel", verdict="rate", colors={"0.1": "#009E73"}),
     "heat": lambda f: figures.heat(f, row="lane", column="channel", value="rate"),
     "scatter": lambda f: figures.scatter(f, x="rate", y="loss", name="channel", series="lane"),
     "curves": lambda f: figures.curves(f, x="loss", y="rate", series="lane", low="low", high="high"),
@@ -89,9 +87,7 @@ def test_more_series_than_can_be_told_apart_are_refused():
 
 
 def test_numbers_can_name_rows():
-    plot = figures.intervals(
-        RATES.assign(seed=[0, 1, 2, 3]), value="rate", low="low", high="high", row="seed"
-    )
+    plot = figures.intervals(RATES.assign(seed=[0, 1, 2, 3]), value="rate", low="low", high="high", row="seed")
     assert [label.get_text() for label in plot.figure.axes[0].get_yticklabels()] == ["0", "1", "2", "3"]
 
 

@@ -42,9 +42,7 @@ def test_one_cell(value, shown):
         pytest.param(pd.DataFrame({"a": []}), {}, "0 rows", id="no rows"),
         pytest.param(pd.DataFrame({"a": range(101)}), {}, "101 rows", id="more than a reader reads"),
         pytest.param(pd.DataFrame({"a": [1]}), {"b": "d"}, "no column: b", id="a format for nothing"),
-        pytest.param(
-            pd.DataFrame({"a": [1.5]}), {"a": "d"}, "does not fit 1.5", id="a format that does not fit"
-        ),
+        pytest.param(pd.DataFrame({"a": [1.5]}), {"a": "d"}, "does not fit 1.5", id="a format that does not fit"),
         pytest.param(pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "two columns", id="one name twice"),
         pytest.param(pd.DataFrame(), {}, "no tidy frame", id="no columns"),
     ],

@@ -89,9 +89,7 @@ def test_a_pipe_never_ends_a_table_cell():
         pytest.param("a\ufeffb\ue000", "a⟨U+FEFF⟩b⟨U+E000⟩", id="invisible and private characters are named"),
         pytest.param("\ud800", "⟨U+D800⟩", id="half a character is named"),
         pytest.param("a\r\nb\tc", "a\nb    c", id="line ends and tabs are unified"),
-        pytest.param(
-            "क्\u200dष می\u200cرود é 漢字", "क्\u200dष می\u200cرود é 漢字", id="other scripts stay whole"
-        ),
+        pytest.param("क्\u200dष می\u200cرود é 漢字", "क्\u200dष می\u200cرود é 漢字", id="other scripts stay whole"),
     ],
 )
 def test_what_is_hidden_becomes_visible(text, seen):

@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from kbook.errors import KBookError, unknown_name
 from kbook.report.artifacts import MIME, NUMBER_MIME, PUBLISHED, Artifact, RunRecord, duration, minute
-from kbook.report.parameters import Parameter
+from kbook.report.parameters import Parameter, typed
 from kbook.report.tables import to_myst
 from kbook.report.text import clip, escape_text, visible
 
@@ -88,7 +88,7 @@ def make_page(
 
 def rerun_box(name: str, parameters: Sequence[Parameter], values: Mapping[str, Any]) -> str:
     """Write the box "Rerun this chapter": the exact command, and the parameters of this run."""
-    rows = [(p.name, _typed(values[p.name]), _typed(p.default), p.allowed or p.kind, p.meaning) for p in parameters]
+    rows = [(p.name, typed(values[p.name]), typed(p.default), p.allowed or p.kind, p.meaning) for p in parameters]
     columns = ["parameter", "this run", "default", "allowed", "meaning"]
     table = to_myst(pd.DataFrame(rows, columns=columns))
     return "\n".join(
@@ -114,7 +114,7 @@ def rerun_box(name: str, parameters: Sequence[Parameter], values: Mapping[str, A
 def rerun_command(name: str, parameters: Sequence[Parameter], values: Mapping[str, Any]) -> str:
     """Write the command that makes this page again: only what differs from the defaults is named."""
     changed = [p for p in parameters if p.name != "profile" and values[p.name] != p.default]
-    options = [f"-p {shlex.quote(f'{p.name}={_typed(values[p.name])}')}" for p in changed]
+    options = [f"-p {shlex.quote(f'{p.name}={typed(values[p.name])}')}" for p in changed]
     return " ".join(["kbook", "run", name, "--profile", str(values["profile"]), *options])
 
 
@@ -257,8 +257,3 @@ def _check_distinct(keys: Sequence[str], name: str) -> None:
     repeated = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
     if repeated:
         raise KBookError(f"the key {repeated[0]!r} is used twice", name, "Give each thing its own key")
-
-
-def _typed(value: Any) -> str:
-    """Write a value as one types it on the command line."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -132,6 +132,11 @@ def check(given: Mapping[str, Any], parameters: Sequence[Parameter], where: str)
     return {name: getattr(checked, name) for name in values}
 
 
+def typed(value: Any) -> str:
+    """Write a value as one types it on the command line."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _read_line(line: str, where: str) -> Parameter:
     """Read one line, which must stand alone."""
     statement = _assignment(line)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from kbook.manifests import Manifest
 from kbook.report.artifacts import commit_text, duration, minute
-from kbook.report.parameters import Parameter
+from kbook.report.parameters import Parameter, typed
 from kbook.report.tables import MAX_ROWS, to_myst
 
 STATUS, PARAMETERS = "status", "parameters"
@@ -76,7 +76,7 @@ def parameters_page(chapters: Mapping[str, Sequence[Parameter]]) -> str:
     columns = ["parameter", "type", "default", "allowed", "meaning"]
     sections = []
     for name, parameters in chapters.items():
-        rows = [(p.name, p.kind, repr(p.default), p.allowed or "any", p.meaning) for p in parameters]
+        rows = [(p.name, p.kind, typed(p.default), p.allowed or "any", p.meaning) for p in parameters]
         sections.append(f"## `{name}`\n\n{to_myst(pd.DataFrame(rows, columns=columns))}\n")
     return "\n".join([head, *sections])
 
