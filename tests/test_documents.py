@@ -23,7 +23,7 @@ from kbook.corpora.documents import (
     text_of,
 )
 from kbook.corpora.protocol import TOOLS, parse_call
-from kbook.corpora.wordings import NOT_FOUND, QUESTIONS, SUMMARY_PROMPTS, SUMMARY_UNKNOWN
+from kbook.corpora.wordings import NOT_FOUND, PREFACES, QUESTIONS, SUMMARY_PROMPTS, SUMMARY_UNKNOWN
 
 RECIPES = {**STAGES, "replay": REPLAY}
 every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
@@ -43,6 +43,13 @@ def conversations(recipe: Recipe, pools: Pools) -> Iterator[tuple[str, list[tupl
             continue
         head, *exchanges = text.split(USER)
         yield head.removeprefix(BOS + SYSTEM).removesuffix(EOS), [(q, a) for e in exchanges for q, a in [e.split(ASSISTANT)]]
+
+
+def offered(system: str) -> list[str]:
+    """The tools of a system message, whatever stands before their list."""
+    listed = re.search(r"(?m)^Tools: (.*)\.$", system)
+    assert listed
+    return [] if listed[1] == "none" else listed[1].split(", ")
 
 
 # ---- shares and seeds --------------------------------------------------------------------------------------
@@ -91,7 +98,6 @@ def test_a_document_begins_and_ends_with_its_marks(recipe: Recipe, pools: Pools)
 @every_recipe
 def test_every_turn_has_a_thought_and_every_call_parses(recipe: Recipe, pools: Pools) -> None:
     for system, exchanges in conversations(recipe, pools):
-        offered = re.match(r"Tools: (.*)\.", system)
         for asked, reply in exchanges:
             for turn in re.split(r"(?m)^Observation:.*\n", reply):
                 if not asked.startswith("Question: "):
@@ -100,7 +106,7 @@ def test_every_turn_has_a_thought_and_every_call_parses(recipe: Recipe, pools: P
                 call = parse_call(turn)
                 assert (call is None) == ("\nFinal Answer: " in turn)
                 if call:
-                    assert offered and call.tool in offered[1].split(", ")
+                    assert call.tool in offered(system)
                     assert call.arguments and turn.splitlines()[1] == f"Action: {call.text}"
 
 
@@ -119,7 +125,7 @@ def asked_about(question: str) -> tuple[str, str] | None:
 
 def next_step(system: str, name: str, field: str, said: str) -> str:
     """What the policy says next, from what stands in the conversation alone."""
-    tools = [t for t in TOOLS if t in system.splitlines()[0]]
+    tools = offered(system)
     record = next((r[2:] for r in system.splitlines()[1:] if r.startswith(f"- {name}: ")), None)
     seen = re.findall(r"(?m)^Observation: (.*)$", said)
     if record:
@@ -194,6 +200,15 @@ def test_claims_are_answered_as_the_tool_says(pools: Pools) -> None:
         assert match and (match[2] == "Yes") == match[1].startswith("match on ")
         answers.add(match[2])
     assert answers == {"Yes", "No"}
+
+
+def test_a_preface_stands_before_the_tools_and_changes_nothing_else(pools: Pools) -> None:
+    document = documents.without_means(Writer(pools, random.Random(2)))
+    prefaced = documents.prefaced(Writer(pools, random.Random(3)), document)
+    assert prefaced[1:] == document[1:] and not prefaced[0].supervised
+    preface, tools = prefaced[0].text.split("\nTools: ")
+    assert document[0].text == f"{BOS}{SYSTEM}Tools: {tools}"
+    assert any(preface.removeprefix(BOS + SYSTEM).startswith(sentence) for sentence in PREFACES)
 
 
 # ---- people ------------------------------------------------------------------------------------------------
