@@ -64,7 +64,7 @@ class Reply:
     n_tokens: int
 
 
-class GrowingLayer(DynamicLayer):  # type: ignore[misc]
+class GrowingLayer(DynamicLayer):
     """A cache layer with room to spare: a token is written in place, not by copying all that came before."""
 
     spare = 128
@@ -73,19 +73,19 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.room: list[torch.Tensor] = []
-        length = self.get_seq_length()
+        length, new = self.get_seq_length(), (key_states, value_states)
         need = length + key_states.shape[-2]
         if not self.room or self.room[0].shape[-2] < need:
-            self.room = [self._grown(new, old, need) for new, old in ((key_states, self.keys), (value_states, self.values))]
-        for room, new in zip(self.room, (key_states, value_states), strict=True):
-            room[:, :, length:need] = new
+            self.room = [self._grown(n, old, need) for n, old in zip(new, (self.keys, self.values), strict=True)]
+        for room, states in zip(self.room, new, strict=True):
+            room[:, :, length:need] = states
         self.keys, self.values = (room[:, :, :need] for room in self.room)
         return self.keys, self.values
 
-    def _grown(self, new: torch.Tensor, old: torch.Tensor, need: int) -> torch.Tensor:
+    def _grown(self, new: torch.Tensor, old: torch.Tensor | None, need: int) -> torch.Tensor:
         rows, heads, _, head = new.shape
         room = new.new_zeros((rows, heads, need + max(self.spare, need // 4), head))
-        if old.numel():
+        if old is not None and old.numel():
             room[:, :, : old.shape[-2]] = old
         return room
 
@@ -137,7 +137,7 @@ class LiveBatch:
         chosen = torch.tensor(indices, dtype=torch.long, device=self.base.device)
         self.rows = [self.rows[i] for i in indices]
         self.mask = self.mask[chosen]
-        if self.rows and self.mask.shape[1]:
+        if self.reusable and self.rows and self.mask.shape[1]:
             self.cache.batch_select_indices(chosen)
 
     @torch.no_grad()
@@ -170,19 +170,21 @@ class LiveBatch:
         return self._forward(blocks, step, reader), step
 
     def _forward(self, blocks: Sequence[Sequence[int]], step: Pass, reader: _Reader) -> torch.Tensor:
-        """Feed right-padded blocks; logits after the last real token of each row. Shape: ``(rows, vocabulary)``."""
+        """Feed blocks of tokens; logits after the last one of each row. Shape: ``(rows, vocabulary)``."""
         width, start, device = max(map(len, blocks)), self.mask.shape[1], self.base.device
         ids = torch.zeros((len(blocks), width), dtype=torch.long)
         real, positions = torch.zeros_like(ids), torch.zeros_like(ids)
-        for i, block in enumerate(blocks):
-            n, row = len(block), self.rows[i]
-            ids[i, :n], real[i, :n] = torch.tensor(block, dtype=torch.long), 1
-            positions[i] = torch.arange(len(row.ids), len(row.ids) + width)
+        # windows and recurrences must see a row's tokens in one piece, so where there are any, pads come first
+        pads = [0 if self.reusable else width - len(block) for block in blocks]
+        for i, (block, pad, row) in enumerate(zip(blocks, pads, self.rows, strict=True)):
+            end = pad + len(block)
+            ids[i, pad:end], real[i, pad:end] = torch.tensor(block, dtype=torch.long), 1
+            positions[i] = (torch.arange(width) + len(row.ids) - pad).clamp(min=0)
             row.ids.extend(block)
-            row.slots.extend(range(start, start + n))
+            row.slots.extend(range(start + pad, start + end))
         self.mask = torch.cat([self.mask, real.to(device)], dim=1)
-        last = (real.sum(1) - 1).clamp(min=0)
-        reader.step = step
+        last = torch.tensor([max(0, pad + len(block) - 1) for block, pad in zip(blocks, pads, strict=True)])
+        reader.step, reader.pads = step, pads
         hidden = self.base.model.base_model(
             input_ids=ids.to(device),
             attention_mask=self.mask,
@@ -237,6 +239,13 @@ class LiveBatch:
 
 class _Reader:
     step: Pass
+    pads: list[int]  # before each row's first token
+
+    def aligned(self, values: torch.Tensor, sign: int) -> torch.Tensor:
+        """Move each row's padding from its front to its end (``sign`` -1) or back again (1)."""
+        if not any(self.pads):
+            return values
+        return torch.stack([row.roll(sign * pad, 0) for row, pad in zip(values, self.pads, strict=True)])
 
 
 @contextmanager
@@ -244,9 +253,10 @@ def _embedding_hook(batch: LiveBatch) -> Iterator[_Reader]:
     reader = _Reader()
 
     def change(_module: Any, _inputs: Any, output: torch.Tensor) -> torch.Tensor:
+        output = reader.aligned(output, -1)
         for hook in batch.hooks:
             output = hook.embeddings(reader.step, output)
-        return output
+        return reader.aligned(output, 1)
 
     handle = batch.base.model.get_input_embeddings().register_forward_hook(change)
     try:
