@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers as hf
 from transformers.cache_utils import DynamicLayer
 
 from kbook.corpora.documents import EOS
@@ -29,15 +30,33 @@ def texts(tiny_base: Base) -> list[str]:
     return [tiny_base.render("Tools: none.", question) for question in QUESTIONS]
 
 
-@pytest.fixture(scope="module", params=[None, 24], ids=["no window", "window of 24"])
-def base(request: pytest.FixtureRequest, tiny_base: Base) -> Base:
-    """The tiny base, and a Mistral whose window is shorter than the texts."""
-    if request.param is None:
-        return tiny_base
+def with_a_window() -> Any:
+    """A Mistral whose window is shorter than the texts."""
     model = build_model(Architecture("mistral", 64, 2, 2, 2, 32, 64, 1024))
     initialise(model, 0)
-    model.config.sliding_window = request.param
-    return replace(tiny_base, model=model.eval())
+    model.config.sliding_window = 24
+    return model
+
+
+def with_a_recurrence() -> Any:
+    """A Qwen3.5: three layers in four carry a state instead of keys and values."""
+    sizes = {"vocab_size": 1024, "hidden_size": 64, "num_hidden_layers": 4, "intermediate_size": 64, "head_dim": 16}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "linear_num_value_heads": 4, "linear_num_key_heads": 2}
+    config = hf.Qwen3_5TextConfig(
+        **sizes, **heads, linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=True, eos_token_id=2
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = hf.Qwen3_5ForCausalLM(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 3 if parameter.dim() > 1 else 1
+    return model
+
+
+@pytest.fixture(scope="module", params=[None, with_a_window, with_a_recurrence], ids=["plain", "window", "recurrence"])
+def base(request: pytest.FixtureRequest, tiny_base: Base) -> Base:
+    return replace(tiny_base, model=request.param().eval()) if request.param else tiny_base
 
 
 def replies(base: Base, texts: Sequence[str], hooks: Sequence[DecodingHook] = (), new: int = NEW) -> list[Reply]:
@@ -84,7 +103,9 @@ def test_a_later_turn_over_the_cache_equals_a_fresh_reading(base: Base, texts: l
     for turn in range(3):
         answers = live.reply(said, NEW)
         assert same_but_for_ties(answers, replies(base, said))
-        said = [f"{text}{a.text}\nObservation: {turn} of {i}" for i, (text, a) in enumerate(zip(said, answers, strict=True))]
+        said = [
+            f"{text}{a.text}\nObservation: {turn} of {i}" for i, (text, a) in enumerate(zip(said, answers, strict=True))
+        ]
 
 
 def test_a_text_that_takes_words_back_is_read_as_it_stands(base: Base, texts: list[str]) -> None:
@@ -210,7 +231,10 @@ WRITTEN = {
     "stop": ("Thought: I look.\nObservation: a lie\nFinal Answer: x", "Thought: I look."),
     "end token": (f"Final Answer: yes{EOS} and more", "Final Answer: yes"),
     "end at once": (EOS, ""),
-    "not at a line start": (f"Observation is the word. Observation: here{EOS}", "Observation is the word. Observation: here"),
+    "not at a line start": (
+        f"Observation is the word. Observation: here{EOS}",
+        "Observation is the word. Observation: here",
+    ),
 }
 
 

@@ -22,7 +22,7 @@ from kbook.corpora.documents import (
     draw,
     text_of,
 )
-from kbook.corpora.protocol import TOOLS, parse_call
+from kbook.corpora.protocol import parse_call
 from kbook.corpora.wordings import NOT_FOUND, PREFACES, QUESTIONS, SUMMARY_PROMPTS, SUMMARY_UNKNOWN
 
 RECIPES = {**STAGES, "replay": REPLAY}
@@ -42,7 +42,10 @@ def conversations(recipe: Recipe, pools: Pools) -> Iterator[tuple[str, list[tupl
         if SYSTEM not in text:
             continue
         head, *exchanges = text.split(USER)
-        yield head.removeprefix(BOS + SYSTEM).removesuffix(EOS), [(q, a) for e in exchanges for q, a in [e.split(ASSISTANT)]]
+        yield (
+            head.removeprefix(BOS + SYSTEM).removesuffix(EOS),
+            [(q, a) for e in exchanges for q, a in [e.split(ASSISTANT)]],
+        )
 
 
 def offered(system: str) -> list[str]:

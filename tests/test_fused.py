@@ -91,9 +91,7 @@ def test_a_window_as_long_as_the_text_is_fused(refuse_stock: None) -> None:
     [{"hidden_act": "gelu"}, {"attention_dropout": 0.1}, {"model_type": "gemma"}, {"attention_bias": True}],
     ids=["other activation", "dropout", "unknown family", "biases"],
 )
-def test_what_the_fused_pass_does_not_compute_takes_the_stock_pass(
-    config: dict[str, Any], refuse_stock: None
-) -> None:
+def test_what_the_fused_pass_does_not_compute_takes_the_stock_pass(config: dict[str, Any], refuse_stock: None) -> None:
     with pytest.raises(AssertionError, match="stock path"):
         hidden_states(model_of(FAMILIES["llama"], **config), IDS)
 
