@@ -26,6 +26,8 @@ from kbook.models.decoding import LiveBatch, Reply
 from kbook.profiles import Agent
 
 _LABEL = re.compile(r"^[ \t]*(Thought|Action|Observation|Final Answer|Answer):[ \t]*", re.MULTILINE)
+_OBSERVED = re.compile(r"^[ \t]*Observation", re.MULTILINE)
+_KINDS = {"Thought": "thought", "Action": "action", "Final Answer": "answer", "Answer": "answer"}
 Look = Callable[[str, str], Verdict]
 
 
@@ -57,21 +59,22 @@ def labelled(text: str) -> list[tuple[str, str]]:
 def step(states: Sequence[State], replies: Sequence[str], look: Look) -> list[State]:
     """Take one reply into each live state: thoughts, then a tool call, a final answer, or a parse error.
 
-    The first call or answer of a reply counts; what a model writes after it is dropped.
+    The first call or answer of a reply counts; what a model writes after it is dropped, and so is everything from
+    an observation of its own invention on.
     """
     return [_step(state, reply, look) for state, reply in zip(states, replies, strict=True)]
 
 
 def _step(state: State, reply: str, look: Look) -> State:
-    said = ""
-    for label, content in labelled(reply):
-        kind = {"Thought": "thought", "Action": "action", "Final Answer": "answer", "Answer": "answer"}.get(label)
-        if kind is None:
-            said += f"\n{content}" if not label else ""
+    own, said = _OBSERVED.split(reply, maxsplit=1)[0], ""
+    for label, content in labelled(own):
+        if not label:
+            said += f"\n{content}"
             continue
+        kind = _KINDS[label]
         verdict = look(kind, content)
         if verdict.action == "refuse":
-            return _refused(state, said, kind, label, content, verdict)
+            return _refused(state, said, verdict)
         said += f"\n{label}: {content}"
         if kind == "thought":
             state = replace(state, thoughts=(*state.thoughts, content))
@@ -79,7 +82,7 @@ def _step(state: State, reply: str, look: Look) -> State:
             return replace(state, text=_join(state.text, said), answer=content, halted="final_answer")
         else:
             return _called(state, said, content)
-    return replace(state, text=_join(state.text, said or reply), halted="parse_error")
+    return replace(state, text=_join(state.text, said), halted="parse_error")
 
 
 def _called(state: State, said: str, content: str) -> State:
@@ -90,15 +93,14 @@ def _called(state: State, said: str, content: str) -> State:
     return replace(state, text=_join(state.text, said), calls=(*state.calls, call), pending=call)
 
 
-def _refused(state: State, said: str, kind: str, label: str, content: str, verdict: Verdict) -> State:
+def _refused(state: State, said: str, verdict: Verdict) -> State:
     """A guard stopped the run: the refused piece is not shown, its replacement is the answer."""
     said += f"\n{FINAL} {verdict.replacement}"
     return replace(state, text=_join(state.text, said), answer=verdict.replacement, halted="refused")
 
 
 def _join(text: str, said: str) -> str:
-    said = said.strip()
-    return f"{text}\n{said}" if text else said
+    return "\n".join(part for part in (text, said.strip()) if part)
 
 
 def observe(states: Sequence[State], observations: Sequence[Observation], max_turns: int) -> list[State]:

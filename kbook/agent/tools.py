@@ -13,7 +13,7 @@ import numpy as np
 
 from kbook.agent.lanes import Stores
 from kbook.corpora.passages import Passage
-from kbook.corpora.protocol import TOOLS, ToolCall, no_record, passages_observation, record_observation
+from kbook.corpora.protocol import ARGUMENTS, TOOLS, ToolCall, no_record, passages_observation, record_observation
 from kbook.keys import FIELDS
 from kbook.profiles import Lanes
 from kbook.text import folded
@@ -65,16 +65,16 @@ class Toolbox:
         arguments = call.arguments
         if call.tool == "search_wiki":
             return self._search(arguments.get("query", ""))
-        if call.tool == "lookup_record":
-            return Observation(self._look_up(arguments.get("name", ""), arguments.get("field", "")))
-        if call.tool == "verify_attribute":
-            return Observation(self._verify(arguments.get("name", ""), arguments.get("attribute_value", "")))
-        return Observation(f"there is no tool {call.tool}; the tools are {', '.join(TOOLS)}")
+        if call.tool not in ARGUMENTS:
+            return Observation(f"there is no tool {call.tool}; the tools are {', '.join(TOOLS)}")
+        if missing := [name for name in ARGUMENTS[call.tool] if not arguments.get(name)]:
+            return Observation(f"{call.tool} needs {' and '.join(missing)}")
+        return Observation((self._look_up if call.tool == "lookup_record" else self._verify)(**arguments))
 
     def _search(self, query: str) -> Observation:
         passages = self.index.search(query, self.settings.top_k) if query.strip() else []
         shown = [p.shown(self.settings.passage_chars) for p in passages]
-        hits = tuple(f"{p.id} | {p.title} | {p.text[: self.settings.passage_chars]}" for p in passages)
+        hits = tuple(f"{p.id} | {p.title} | {p.excerpt(self.settings.passage_chars)}" for p in passages)
         return Observation(passages_observation(shown), hits)
 
     def _look_up(self, name: str, field: str) -> str:
@@ -85,9 +85,9 @@ class Toolbox:
             return f"no field {field}; the fields are {', '.join(FIELDS)}"
         return record_observation(person.name, field, person.value(field))
 
-    def _verify(self, name: str, value: str) -> str:
+    def _verify(self, name: str, attribute_value: str) -> str:
         person = self.records.get(folded(name))
         if person is None:
             return no_record(name)
-        matching = [f for f in FIELDS if folded(person.value(f)) == folded(value)]
+        matching = [f for f in FIELDS if folded(person.value(f)) == folded(attribute_value)]
         return f"match on {matching[0]}" if matching else "no match"

@@ -12,11 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from kbook.digests import digest_of, file_digest
 from kbook.errors import KBookError, unknown_name
 from kbook.paths import data_folder
 
 CARD = "card.json"
+_MODEL_FILES = (
+    "*.safetensors",
+    "config.json",
+    "generation_config.json",
+    "tokenizer*",
+    "chat_template*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+)
 
 
 @dataclass(frozen=True)
@@ -37,24 +50,28 @@ class Base:
     def render(self, system: str, user: str) -> str:
         """The prompt of one exchange, up to where the assistant begins, by the model's own chat template.
 
-        A template without a system role gets the system text at the head of the user's message; a model without
-        any template gets plain labelled text.
+        A template without a system role, whether it refuses the message or drops it, gets the system text at the
+        head of the user's message; a model without any template gets plain text.
+
+        Raises:
+            KBookError: the template takes no user message either; mend it.
         """
-        turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         if not self.tokenizer.chat_template:
             return f"{system}\n\n{user}\n"
         try:
-            return self._template(turns)
-        except Exception as error:  # templates raise jinja2's own error types, each in its own words
-            merged = [{"role": "user", "content": f"{system}\n\n{user}"}]
-            try:
-                return self._template(merged)
-            except Exception:
-                raise KBookError(
-                    f"the chat template of {self.name} takes neither a system nor a user message ({error})",
-                    where=self.source,
-                    remedy="mend chat_template in the model's tokenizer files",
-                ) from error
+            text = self._template([{"role": "system", "content": system}, {"role": "user", "content": user}])
+            if system.strip() in text:
+                return text
+        except Exception:  # templates raise jinja2's own error types, each in its own words
+            pass
+        try:
+            return self._template([{"role": "user", "content": f"{system}\n\n{user}"}])
+        except Exception as error:
+            raise KBookError(
+                f"the chat template of {self.name} takes neither a system nor a user message ({error})",
+                where=self.source,
+                remedy="mend chat_template in the model's tokenizer files",
+            ) from error
 
     def _template(self, turns: Sequence[Mapping[str, str]]) -> str:
         return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
@@ -84,8 +101,7 @@ def _card(folder: Path | None) -> dict[str, Any]:
 
 def model_digest(folder: Path) -> str:
     """Digest of all weight, configuration and tokenizer files of a folder."""
-    names = ("*.safetensors", "config.json", "tokenizer*.json", "chat_template*")
-    files = sorted({f for pattern in names for f in folder.glob(pattern)})
+    files = sorted({f for pattern in _MODEL_FILES for f in folder.glob(pattern)})
     return digest_of({f.name: file_digest(f) for f in files})
 
 
@@ -121,21 +137,20 @@ def load_base(
     local = folder or _local_folder(name)
     if local is not None:
         check_folder(local)
-    try:
-        model, tokenizer = _load(str(local or name), pick_device(device), dtype, None if local else revision)
-    except (OSError, ValueError) as error:
-        raise _not_loaded(name, error, local) from error
-    if not tokenizer.is_fast:
-        raise KBookError(
-            f"{name} has no fast tokenizer", where=str(local or name), remedy="add its tokenizer.json to the folder"
-        )
-    digest = model_digest(folder) if folder else base_digest(name, revision)
-    card = _card(_local_folder(name))
+    digest, card = model_digest(folder) if folder else base_digest(name, revision), _card(_local_folder(name))
     if folder is None and card.get("digest", digest) != digest:
         raise KBookError(
             f"the files of base {name} do not match the digest in its card",
             where=str(local),
             remedy=f"restore them with `git checkout`, or train it again: `kbook base train {name}`",
+        )
+    try:
+        model, tokenizer = _load(str(local or name), pick_device(device), dtype, None if local else revision)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise _not_loaded(name, error, local) from error
+    if not tokenizer.is_fast:
+        raise KBookError(
+            f"{name} has no fast tokenizer", where=str(local or name), remedy="add its tokenizer.json to the folder"
         )
     return Base(name, model, tokenizer, digest, card.get("style", "instructed"), str(local or name))
 
@@ -163,7 +178,7 @@ def _load(path: str, device: str, dtype: str, revision: str | None) -> tuple[Any
     model = AutoModelForCausalLM.from_pretrained(
         path, dtype=getattr(torch, dtype), use_safetensors=True, revision=revision or "main"
     )
-    return model.to(device).eval(), tokenizer
+    return model.eval().to(torch.device(device)), tokenizer
 
 
 def _local_folder(name: str) -> Path | None:
@@ -175,7 +190,8 @@ def _local_folder(name: str) -> Path | None:
     if name.startswith((".", "~", "/")) or "/" not in name:
         raise KBookError(
             f"there is no base model {name!r}",
-            remedy=f"embedded bases: {', '.join(embedded_bases()) or 'none'}; else give a folder or a hub id owner/model",
+            remedy=f"embedded bases: {', '.join(embedded_bases()) or 'none'}; "
+            "else give a folder or a hub id owner/model",
         )
     return None
 
