@@ -312,7 +312,7 @@ class KBench:
         from kbook.agent.abilities import as_records, measure
 
         model = self.injected(recipe) if recipe else None
-        n = min(ABILITY_ROLLOUTS, max(self.profile.cells.n, 20))
+        n = min(ABILITY_ROLLOUTS, self.profile.cells.n)
         key = ModelKey(PROTOCOL, base_segment(self.base_name), f"abilities-{recipe or 'base'}", 0)
         parameters = {"n": n, "token_budget": self.profile.cells.token_budget, "dtype": self.profile.dtype}
         inputs = {"model": model.digest} if model else {}
