@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbook.agent.lanes import Stores, fill_stores, sample_queries
 from kbook.corpora.people import Corpus, Query, make_corpus
+from kbook.corpora.protocol import question
 from kbook.digests import Spec, digest_of
 from kbook.errors import KBookError, unknown_name
 from kbook.keys import LANES, SPLITS, CellKey, ModelKey, base_segment
@@ -204,7 +205,7 @@ class KBench:
         from kbook.agent.react import batches_of, run_batch
 
         batches = batches_of(cell, queries, self.profile.cells.token_budget)
-        prompt = cell.base.render(cell.system(queries[0]), queries[0].text)
+        prompt = cell.base.render(cell.system(queries[0]), question(queries[0].text))
         return self.store.rows(
             key,
             spec,

@@ -231,6 +231,12 @@ def test_a_damaged_embedded_base_says_how_to_restore_it(embedded: Path, damage: 
         load_base("small")
 
 
+def test_a_damaged_card_is_named(embedded: Path) -> None:
+    (embedded / "card.json").write_text('{"digest"')
+    with pytest.raises(KBookError, match="card.json: the card is not JSON"):
+        load_base("small")
+
+
 def test_one_flipped_bit_is_noticed(embedded: Path) -> None:
     path = embedded / "model.safetensors"
     content = bytearray(path.read_bytes())

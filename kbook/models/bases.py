@@ -96,7 +96,12 @@ def read_card(name: str) -> dict[str, Any]:
 
 def _card(folder: Path | None) -> dict[str, Any]:
     path = folder / CARD if folder else None
-    return dict(json.loads(path.read_text())) if path and path.exists() else {}
+    if path is None or not path.exists():
+        return {}
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except ValueError as error:
+        raise KBookError(f"the card is not JSON ({error})", str(path), "restore it with `git checkout`") from None
 
 
 def model_digest(folder: Path) -> str:
