@@ -191,6 +191,12 @@ def distance_frame(panel: Panel) -> pd.DataFrame:
     return frame.drop(columns=["base"])
 
 
+def tau_in_words(distances: pd.DataFrame) -> str:
+    """τ with three decimals, or why there is none."""
+    tau = float(distances["tau"].iloc[0]) if len(distances) else float("nan")
+    return f"{tau:.3f}" if pd.notna(tau) else "not defined (it takes two seeds of a lane)"
+
+
 def matrix_frame(panel: Panel) -> pd.DataFrame:
     """One row a lane and method: K-class, selectivity and K-Score as words; what does not apply says so."""
     frame = verdict_frame(panel)
