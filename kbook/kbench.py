@@ -104,8 +104,8 @@ class KBench:
         name = str(run.path) if run else self.base_name
         if self._loaded is None or self._loaded[0] != name:
             folder = run.path if run else None
-            settings = {"device": self.profile.device, "dtype": self.profile.dtype, "revision": self._revision}
-            self._loaded = (name, load_base(self.base_name, folder=folder, **settings))
+            where = {"device": self.profile.device, "dtype": self.profile.dtype}
+            self._loaded = (name, load_base(self.base_name, folder=folder, revision=self._revision, **where))
         return self._loaded[1]
 
     # ---- models -------------------------------------------------------------------------------------------
@@ -132,7 +132,8 @@ class KBench:
     def edited(self, method: str, recipe: str | None = None, seed: int = 0, **changes: Any) -> Run:
         """The injected model after a method that edits weights, fitted on the fitting pools."""
         chosen, start = self.method(method, **changes), self.injected(recipe)
-        key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, start.key.recipe)
+        injection = f"inject-{recipe or self.profile.injection.recipe}"
+        key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, injection)
         spec = Spec(
             {"settings": chosen.settings, "dtype": self.profile.dtype},
             (_module_of(method), "kbook.methods.contract"),

@@ -60,7 +60,13 @@ def test_every_field_of_a_record_is_read(field: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["ana ólafsdóttir", "ANA ÓLAFSDÓTTIR", "  Ana   Ólafsdóttir ", "Ana\u00a0Ólafsdóttir", "Ana O\u0301lafsdo\u0301ttir"],
+    [
+        "ana ólafsdóttir",
+        "ANA ÓLAFSDÓTTIR",
+        "  Ana   Ólafsdóttir ",
+        "Ana\u00a0Ólafsdóttir",
+        "Ana O\u0301lafsdo\u0301ttir",
+    ],
     ids=["lower case", "capitals", "spaces", "no-break space", "combining accents"],
 )
 def test_a_name_is_found_however_it_is_typed(name: str) -> None:
@@ -80,7 +86,9 @@ def test_a_true_value_matches_whatever_stands_in_it(field: str) -> None:
     assert ask(written.replace(ANA.value(field), ANA.value(field).upper())) == f"match on {field}"
 
 
-@pytest.mark.parametrize("value", ["1983-07-15", ADDRESS.replace("44444", "44445"), "Clerk"], ids=["day", "ZIP", "half"])
+@pytest.mark.parametrize(
+    "value", ["1983-07-15", ADDRESS.replace("44444", "44445"), "Clerk"], ids=["day", "ZIP", "half"]
+)
 def test_a_wrong_or_partial_value_does_not(value: str) -> None:
     assert ask(render_call("verify_attribute", name=ANA.name, attribute_value=value)) == "no match"
 

@@ -143,9 +143,7 @@ def _induction_head(
     queries = shape.queries(group)
     for query in queries:
         attention.q_proj.weight[query] = rotation @ current * structure.induction_gain
-        attention.o_proj.weight[:, query] = (
-            structure.induction_output / len(queries) * attention.v_proj.weight[rows].T
-        )
+        attention.o_proj.weight[:, query] = structure.induction_output / len(queries) * attention.v_proj.weight[rows].T
     _norm_gain(attention, 1.6)
 
 
