@@ -7,7 +7,7 @@ order of the book is `book/_toc.yml` and stands nowhere else.
 from __future__ import annotations
 
 import json
-import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -35,6 +35,7 @@ from kbook.report.check import check_book
 from kbook.report.pages import Page, make_page
 from kbook.report.parameters import Parameter, check, read_parameters
 from kbook.report.status import PARAMETERS, STATUS, ChapterRecord, parameters_page, status_page
+from kbook.report.text import colourless
 from kbook.store import Store
 
 CHAPTERS = Path("book") / "chapters"
@@ -44,6 +45,7 @@ LIMIT_S = {"smoke": 15 * 60, "laptop": 2 * 3600}
 LONGEST_S = 7 * 24 * 3600
 
 _RECORD = "chapter.json"
+_COMPLAINT = re.compile(r"WARNING|ERROR|SEVERE|[Ee]rror:")
 _BUILD = "from jupyter_book.cli.main import main; main()"
 
 
@@ -258,13 +260,11 @@ def _typeset(root: Path) -> Path:
         "-W",
         "--keep-going",
     ]
-    done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False
-    )
-    log = build / "jupyter-book.log"
-    log.write_text(done.stdout + done.stderr, encoding="utf-8")
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    said, log = colourless(done.stdout + done.stderr), build / "jupyter-book.log"
+    log.write_text(said, encoding="utf-8")
     if done.returncode != 0:
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if "WARNING" in line or "rror" in line]
+        lines = [line for line in said.splitlines() if _COMPLAINT.search(line)] or said.splitlines()[-3:]
         what = f"Jupyter Book is not content: {' | '.join(lines[:8])}"
         raise KBookError(what, str(log), "Mend the pages it names and build again")
     return build / "html"

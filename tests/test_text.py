@@ -9,7 +9,7 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 from myst_parser.parsers.mdit import create_md_parser
 
-from kbook.report.text import clip, escape_block, escape_line, escape_text, visible
+from kbook.report.text import clip, colourless, escape_block, escape_line, escape_text, visible
 
 EXTENSIONS = {"attrs_inline", "colon_fence", "deflist", "dollarmath", "amsmath", "substitution", "linkify"}
 PARSER = create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), DocutilsRenderer)
@@ -94,6 +94,10 @@ def test_a_pipe_never_ends_a_table_cell():
 )
 def test_what_is_hidden_becomes_visible(text, seen):
     assert visible(text) == seen
+
+
+def test_colours_of_terminals_are_dropped():
+    assert colourless("\x1b[1;31mred\x1b[0m \x07") == "red \x07"
 
 
 def test_long_text_is_clipped_and_says_so():

@@ -22,13 +22,12 @@ from kbook.errors import KBookError, unknown_name
 from kbook.report.artifacts import MIME, NUMBER_MIME, PUBLISHED, Artifact, RunRecord, duration, minute
 from kbook.report.parameters import Parameter, typed
 from kbook.report.tables import to_myst
-from kbook.report.text import clip, escape_text, visible
+from kbook.report.text import clip, colourless, escape_text, visible
 
 MAX_OUTPUT = 6000
 
 _GLUE = re.compile(r"\{glue:text\}`(?P<key>[^`:]+)(?::(?P<spec>[^`:]*))?`")
 _SCRAP = "application/papermill.record/"
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -226,7 +225,7 @@ def _scrap(number: Mapping[str, Any]) -> list[NotebookNode]:
 
 
 def _plain_text(text: str, root: Path) -> str:
-    plain = _COLOURS.sub("", clip(text, MAX_OUTPUT))
+    plain = colourless(clip(text, MAX_OUTPUT))
     return visible(plain.replace(f"{root}/", "").replace(str(root), "."))
 
 

@@ -14,6 +14,7 @@ LINE_BREAK = " ↵ "
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _JOINERS = "\u200c\u200d"  # invisible, but part of how Persian and Indic words are written
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -24,6 +25,11 @@ def visible(text: str) -> str:
     """
     unified = text.replace("\r\n", "\n").replace("\t", "    ")
     return "".join(c if c == "\n" or c in _JOINERS or not _is_hidden(c) else _picture(c) for c in unified)
+
+
+def colourless(text: str) -> str:
+    """Drop the colours that programs write for terminals."""
+    return _COLOURS.sub("", text)
 
 
 def clip(text: str, limit: int) -> str:
