@@ -209,8 +209,8 @@ def matrix_frame(panel: Panel) -> pd.DataFrame:
             {
                 "lane": row["lane"],
                 "method": row["method"],
-                "K-class": row["k_class"] or other,
-                "selectivity": row["selectivity"] or other,
+                "K-class": row["k_class"] if isinstance(row["k_class"], str) else other,
+                "selectivity": row["selectivity"] if isinstance(row["selectivity"], str) else other,
                 "K-Score": f"K-Score {row['k_score']:.2f}" if measured and pd.notna(row["k_score"]) else "",
                 "eligible": {True: "yes", False: "no"}.get(row["eligible"], ""),
                 "reasons": row["reasons"],
