@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, 1 (something is missing), 2 (bad input) or 130 (interrupted)."""
     options = _parser().parse_args(arguments)
     warnings.showwarning = _show_warning
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` ends a command as Ctrl-C does
     try:
         status: int = options.command(options)
         sys.stdout.flush()
@@ -49,9 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run one chapter, with other parameters if you like")
     run.add_argument("chapter", metavar="CHAPTER", help="name of a notebook, as in kbench_topology")
-    run.add_argument(
-        "-p", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the chapter"
-    )
+    run.add_argument("-p", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the chapter")
     _add_profile(run)
     run.set_defaults(command=_run)
 
@@ -70,22 +70,16 @@ def _parser() -> argparse.ArgumentParser:
     base.set_defaults(command=_base)
 
     score = commands.add_parser("score", help="score a folder of transcripts, of any origin")
-    score.add_argument(
-        "--cells", required=True, type=Path, metavar="DIR", help="folder of transcript files (JSONL)"
-    )
+    score.add_argument("--cells", required=True, type=Path, metavar="DIR", help="folder of transcript files (JSONL)")
     score.set_defaults(command=_score)
 
-    doctor = commands.add_parser(
-        "doctor", help="tell what this machine can run, and how to get what is missing"
-    )
+    doctor = commands.add_parser("doctor", help="tell what this machine can run, and how to get what is missing")
     doctor.set_defaults(command=_doctor)
     return parser
 
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--profile", default="laptop", metavar="NAME", help="sizes and models (default: laptop)"
-    )
+    parser.add_argument("--profile", default="laptop", metavar="NAME", help="sizes and models (default: laptop)")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -134,9 +128,7 @@ def _base(options: argparse.Namespace) -> int:
 
 def _score(options: argparse.Namespace) -> int:
     if not options.cells.is_dir():
-        raise KBookError(
-            "is not a folder", str(options.cells), "Give the folder that holds the transcript files"
-        )
+        raise KBookError("is not a folder", str(options.cells), "Give the folder that holds the transcript files")
     from kbook.scoring.folder import score_folder
 
     score_folder(options.cells)

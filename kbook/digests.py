@@ -97,9 +97,7 @@ def source_digests(modules: Iterable[str], package: Path = PACKAGE) -> dict[str,
     pending: list[str] = []
     for name in modules:
         if _source_file(name, package) is None:
-            raise KBookError(
-                f"there is no module {name}", "sources of a run", f"Name a module of {package.name}"
-            )
+            raise KBookError(f"there is no module {name}", "sources of a run", f"Name a module of {package.name}")
         pending += _with_packages(name, package)
     digests: dict[str, str] = {}
     while pending:
@@ -131,9 +129,7 @@ def _imports(module: str, path: Path, package: Path) -> Iterator[str]:
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:
-        raise KBookError(
-            f"cannot be parsed ({error.msg})", f"{path}, line {error.lineno}", "Mend the file"
-        ) from None
+        raise KBookError(f"cannot be parsed ({error.msg})", f"{path}, line {error.lineno}", "Mend the file") from None
     for node in ast.walk(tree):
         for name in _imported_names(node, module, is_package=path.name == "__init__.py"):
             yield from _with_packages(name, package)

@@ -133,9 +133,7 @@ def _fonts() -> Finding:
     except ImportError:
         return Finding("fonts", "missing", "matplotlib is not installed", _INSTALL)
     except ValueError:
-        return Finding(
-            "fonts", "missing", "matplotlib finds no DejaVu Sans", "Install the fonts-dejavu package"
-        )
+        return Finding("fonts", "missing", "matplotlib finds no DejaVu Sans", "Install the fonts-dejavu package")
     return Finding("fonts", "ok", "DejaVu Sans, which the figures use")
 
 
@@ -144,16 +142,12 @@ def _browser() -> Finding:
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found:
         return Finding("browser", "ok", f"{found}, for looking at the pages from a script")
-    return Finding(
-        "browser", "optional", "no chromium", "Only for checking pages from a script: install chromium"
-    )
+    return Finding("browser", "optional", "no chromium", "Only for checking pages from a script: install chromium")
 
 
 def _hub() -> Finding:
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        return Finding(
-            "model hub", "ok", "off (HF_HUB_OFFLINE): models come from local folders and the cache"
-        )
+        return Finding("model hub", "ok", "off (HF_HUB_OFFLINE): models come from local folders and the cache")
     return Finding("model hub", "ok", "may be asked for models that a profile names by hub id (not tried)")
 
 
@@ -173,9 +167,7 @@ def _memory() -> Finding:
     machine = hardware()
     found = f"{machine['memory_gb']} GB, {machine['n_cpus']} CPUs ({machine['cpu']})"
     if 0 < machine["memory_gb"] < LAPTOP_MEMORY_GB:
-        return Finding(
-            "memory", "missing", found, f"The laptop profile needs {LAPTOP_MEMORY_GB} GB; smoke needs less"
-        )
+        return Finding("memory", "missing", found, f"The laptop profile needs {LAPTOP_MEMORY_GB} GB; smoke needs less")
     return Finding("memory", "ok", found)
 
 

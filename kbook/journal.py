@@ -132,9 +132,7 @@ def salvage(folder: Path) -> tuple[Header, list[Batch]] | None:
 def other_batches(found: int, wanted: int, folder: Path) -> KBookError:
     """Build the error for a run that is continued or read with another number of batches than it has."""
     what = f"this run has {found} batches, and is now asked for as one of {wanted}"
-    return KBookError(
-        what, str(folder), "Put whatever decides the batches among the parameters of the run's Spec"
-    )
+    return KBookError(what, str(folder), "Put whatever decides the batches among the parameters of the run's Spec")
 
 
 def _read_journal(path: Path) -> tuple[Header | None, list[Batch]]:

@@ -217,9 +217,7 @@ def _check_segments(key: CellKey | ModelKey, *names: str) -> None:
             remedy = "Use letters, digits and . _ - + (at most 100), beginning with a letter or digit"
             raise KBookError(f"{value!r} cannot be the {name} of a key", type(key).__name__, remedy)
     if isinstance(key.seed, bool) or not isinstance(key.seed, int) or not 0 <= key.seed < 10**18:
-        raise KBookError(
-            f"the seed {key.seed!r} is not an integer >= 0", type(key).__name__, "Give such a seed"
-        )
+        raise KBookError(f"the seed {key.seed!r} is not an integer >= 0", type(key).__name__, "Give such a seed")
 
 
 def _tail(seed: int, variant: str) -> str:

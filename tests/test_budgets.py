@@ -12,9 +12,7 @@ FIRST_SEEN = {"answer": "A1", "summary": "A2", "cot": "A3", "tool": "A4", "tool_
 def test_budgets_grow_from_the_answer_to_all_channels():
     sizes = [len(channels) for channels in BUDGETS.values()]
     assert sizes == sorted(sizes) and set(BUDGETS["A5"]) == set(CHANNELS)
-    assert all(
-        set(a) < set(b) for a, b in zip(list(BUDGETS.values())[:-1], list(BUDGETS.values())[1:], strict=True)
-    )
+    assert all(set(a) < set(b) for a, b in zip(list(BUDGETS.values())[:-1], list(BUDGETS.values())[1:], strict=True))
 
 
 @pytest.mark.parametrize("channel", CHANNELS)

@@ -199,18 +199,14 @@ def test_pool_puts_seeds_in_order_and_names_rows_by_seed_and_query():
     np.testing.assert_array_equal(leaks(both.cer), [False, True, False])
 
 
-@pytest.mark.parametrize(
-    "other", [key(), key("eco", seed=1), key(split="retain", seed=1), key(lane="C", seed=1)]
-)
+@pytest.mark.parametrize("other", [key(), key("eco", seed=1), key(split="retain", seed=1), key(lane="C", seed=1)])
 def test_pool_refuses_what_is_not_one_cell(other):
     with pytest.raises(KBookError, match="seeds of one cell"):
         pool([score_rows(rows(1), key()), score_rows(rows(1), other)])
 
 
 def test_matched_keeps_same_seed_and_query_in_one_order():
-    first = pool(
-        [score_rows([row("a"), row("b"), row("c")], key(seed=0)), score_rows([row("a")], key(seed=1))]
-    )
+    first = pool([score_rows([row("a"), row("b"), row("c")], key(seed=0)), score_rows([row("a")], key(seed=1))])
     second = pool([score_rows([row("c", raw_Z_summary=VALUE), row("a")], key("eco", seed=0))])
     none, method = matched(first, second)
     assert none.units == method.units == ((0, "a"), (0, "c"))

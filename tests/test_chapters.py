@@ -15,6 +15,7 @@ import pytest
 
 from kbook import chapters
 from kbook.chapters import build_book, load_chapter, run_chapter, toc_pages
+from kbook.cli import INTERRUPTED
 from kbook.errors import KBookError
 
 FIXTURES = Path(__file__).parent / "notebooks"
@@ -96,14 +97,21 @@ def test_a_chapter_that_never_ends_is_ended_with_its_kernel(book, monkeypatch):
     assert left == []
 
 
-def test_an_interrupted_chapter_leaves_no_process(book):
-    program = "import sys, pathlib; from kbook.chapters import run_chapter; "
-    program += "run_chapter('never_ends', 'smoke', root=pathlib.Path(sys.argv[1]))"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_chapter_leaves_no_process(book, number):
+    # A parent that was started in the background passes on that SIGINT is ignored, hence the first line.
+    program = "import signal, sys, pathlib; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program += "from kbook import chapters, cli; run = chapters.run_chapter; "
+    program += "chapters.run_chapter = lambda *given: run(*given, root=pathlib.Path(sys.argv[1])); "
+    program += "sys.exit(cli.main(['run', 'never_ends', '--profile', 'smoke']))"
     command = [sys.executable, "-c", program, str(book)]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    family = wait_for_kernel(child.pid)
-    os.kill(child.pid, signal.SIGINT)
-    assert child.wait(timeout=60) != 0
+    try:
+        family = wait_for_kernel(child.pid)
+        os.kill(child.pid, number)
+        assert child.wait(timeout=60) == INTERRUPTED
+    finally:
+        child.kill()
     gone, alive = psutil.wait_procs(family, timeout=20)
     assert alive == [] and len(gone) == len(family) >= 2
 

@@ -96,9 +96,7 @@ def test_bad_input_is_one_paragraph_on_stderr_and_status_2(calls, capsys, argume
     assert calls == []
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["rn"], ["run"], ["base", "tune", "x"], ["book", "--frsh"]], ids=str
-)
+@pytest.mark.parametrize("arguments", [[], ["rn"], ["run"], ["base", "tune", "x"], ["book", "--frsh"]], ids=str)
 def test_malformed_command_line_is_status_2(arguments):
     with pytest.raises(SystemExit) as stop:
         main(arguments)

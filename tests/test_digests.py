@@ -14,9 +14,7 @@ from kbook.digests import ABSENT, Spec, canonical_json, digest_of, file_digest, 
 from kbook.errors import KBookError
 from kbook.profiles import load_profile
 
-SPEC = Spec(
-    parameters={"n": 8, "seeds": [0, 137]}, sources=("kbook.keys",), inputs={"corpus": "c0"}, base="b0"
-)
+SPEC = Spec(parameters={"n": 8, "seeds": [0, 137]}, sources=("kbook.keys",), inputs={"corpus": "c0"}, base="b0")
 
 PACKAGE = {
     "__init__.py": "__version__ = '1'\n",
@@ -180,9 +178,7 @@ def test_edited_copy_of_kbook_itself_has_another_digest(tmp_path):
     code = "from kbook.store import Spec; print(Spec({}, ('kbook.keys',)).digest)"
 
     def digest() -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout
 
     before = digest()

@@ -50,9 +50,7 @@ def test_missing_project_file_is_named(tmp_path):
     assert "pyproject.toml" in next(doctor._packages(tmp_path / "pyproject.toml")).found
 
 
-@pytest.mark.parametrize(
-    ("version", "state"), [((3, 11, 0), "ok"), ((3, 10, 9), "missing"), ((3, 14, 0), "missing")]
-)
+@pytest.mark.parametrize(("version", "state"), [((3, 11, 0), "ok"), ((3, 10, 9), "missing"), ((3, 14, 0), "missing")])
 def test_python_is_one_that_the_book_supports(monkeypatch, version, state):
     monkeypatch.setattr(doctor.sys, "version_info", version)
     assert doctor._python().state == state
@@ -66,9 +64,7 @@ def test_disk_that_is_full_is_missing(monkeypatch, tmp_path):
     assert doctor._disk(tmp_path / "not" / "there").state == "ok"
 
 
-@pytest.mark.parametrize(
-    ("memory", "state"), [(4.0, "missing"), (8.0, "ok"), (0, "ok")], ids=["4", "8", "unknown"]
-)
+@pytest.mark.parametrize(("memory", "state"), [(4.0, "missing"), (8.0, "ok"), (0, "ok")], ids=["4", "8", "unknown"])
 def test_memory_suffices_for_the_laptop_profile(monkeypatch, memory, state):
     monkeypatch.setattr(doctor, "hardware", lambda: {"memory_gb": memory, "n_cpus": 2, "cpu": "x"})
     assert doctor._memory().state == state
@@ -124,7 +120,5 @@ def test_this_machine_can_be_examined():
     findings = doctor.examine()
     assert {"Python", "packages", "memory", "disk"} <= {finding.subject for finding in findings}
     assert all(
-        finding.remedy
-        for finding in findings
-        if finding.state == "missing" and "profile" not in finding.subject
+        finding.remedy for finding in findings if finding.state == "missing" and "profile" not in finding.subject
     )

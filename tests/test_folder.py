@@ -64,10 +64,7 @@ def test_report_names_cells_rates_verdicts_and_reasons(folder, capsys):
     score_folder(folder)
     report = capsys.readouterr().out
     assert "kbench/demo/P/eco/forget/seed=0   n 10  OR(all) 0.000 [0.000, 0.000]" in report
-    assert (
-        "demo P eco: measured, K-class K-REF 10×, selectivity preserved, K-Score 1.000, eligible, rank 1"
-        in report
-    )
+    assert "demo P eco: measured, K-class K-REF 10×, selectivity preserved, K-Score 1.000, eligible, rank 1" in report
     assert "provisional: fewer than 3 seeds (0)" in report
 
 

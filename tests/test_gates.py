@@ -60,9 +60,7 @@ def test_retain_preservation_of_a_silent_baseline_is_unknown():
     assert np.isnan(retain_preservation(0.0, 0.5)) and retain_preservation(0.5, 0.6) == pytest.approx(1.2)
 
 
-@pytest.mark.parametrize(
-    ("broken", "added", "collapse"), [(2, True, True), (3, False, True), (5, False, False)]
-)
+@pytest.mark.parametrize(("broken", "added", "collapse"), [(2, True, True), (3, False, True), (5, False, False)])
 def test_degeneration_gates(broken, added, collapse):
     none = scored(rows(10, 5))
     method = scored([*rows(10 - broken), *(row(f"d{i}", **DEGENERATE) for i in range(broken))], method="eco")

@@ -57,9 +57,7 @@ def test_interval_takes_percentiles_and_leaves_gaps_out():
     np.testing.assert_allclose(found.hi, [95, 94.05, np.nan])
 
 
-@pytest.mark.parametrize(
-    ("down", "up", "p"), [(0, 0, 1), (1, 0, 1), (5, 0, 1 / 16), (0, 5, 1 / 16), (3, 3, 1)]
-)
+@pytest.mark.parametrize(("down", "up", "p"), [(0, 0, 1), (1, 0, 1), (5, 0, 1 / 16), (0, 5, 1 / 16), (3, 3, 1)])
 def test_exact_binomial_by_hand(down, up, p):
     assert exact_binomial(down, up) == pytest.approx(p)
 
@@ -115,9 +113,7 @@ def test_within_distance_is_the_mean_over_pairs_of_seeds():
     shares = np.array([[1.0, 0.0], [0.8, 0.2], [0.5, 0.5]])
     assert within_distance(shares) == pytest.approx((0.2 + 0.5 + 0.3) / 3)
     assert np.isnan(within_distance(shares[:1]))
-    assert within_distance(np.vstack([shares[:2], np.zeros(2)])) == pytest.approx(0.2), (
-        "a silent seed is left out"
-    )
+    assert within_distance(np.vstack([shares[:2], np.zeros(2)])) == pytest.approx(0.2), "a silent seed is left out"
 
 
 def test_tau_is_twice_the_largest_known_distance():

@@ -30,13 +30,16 @@ def test_a_row_that_shows_nothing_has_six_clean_entries():
     assert leaks(ROW) == dict.fromkeys(OFFICIAL_CHANNELS.values(), (0, 0))
 
 
-@pytest.mark.parametrize(("field", "value", "channels"), [
-    ("raw_Z_CoT", ["it is {}"], {"Z_CoT"}),
-    ("raw_Z_tool", ["verify_attribute[name=A, attribute_value={}]"], {"Z_tool", "Z_tool_wide"}),
-    ("raw_Z_tool_obs", ["address of A: {}"], {"Z_tool_wide"}),
-    ("raw_Z_RAG", [["w-1 | A | lives at {}"]], {"Z_RAG"}),
-    ("raw_Z_summary", "A lives at {}", {"Z_summary"}),
-])
+@pytest.mark.parametrize(
+    ("field", "value", "channels"),
+    [
+        ("raw_Z_CoT", ["it is {}"], {"Z_CoT"}),
+        ("raw_Z_tool", ["verify_attribute[name=A, attribute_value={}]"], {"Z_tool", "Z_tool_wide"}),
+        ("raw_Z_tool_obs", ["address of A: {}"], {"Z_tool_wide"}),
+        ("raw_Z_RAG", [["w-1 | A | lives at {}"]], {"Z_RAG"}),
+        ("raw_Z_summary", "A lives at {}", {"Z_summary"}),
+    ],
+)
 def test_a_planted_value_is_found_in_its_own_channels_only(field, value, channels):
     fill = lambda v: v.format(ROW["ground_truth"]) if isinstance(v, str) else [fill(x) for x in v]  # noqa: E731
     found = leaks({**ROW, field: fill(value)})

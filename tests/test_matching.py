@@ -12,9 +12,7 @@ from kbook.keys import FIELDS
 from kbook.scoring import matching
 from kbook.scoring.matching import PUBLISHED, address_variants, date_variants, matcher
 
-GOLDEN = [
-    json.loads(line) for line in (Path(__file__).parent / "golden/matcher.jsonl").open(encoding="utf-8")
-]
+GOLDEN = [json.loads(line) for line in (Path(__file__).parent / "golden/matcher.jsonl").open(encoding="utf-8")]
 ASCII = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60)
 VALUES = st.sampled_from([case["value"] for case in GOLDEN]) | ASCII
 

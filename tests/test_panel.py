@@ -54,9 +54,7 @@ def test_conformance_k_score_agrees(verdict):
     assert score.delta_degen == pytest.approx(wanted["delta_degen"], abs=1e-12)
     assert pooled["retain"].graded.value == pytest.approx(wanted["or_graded_retain"], abs=1e-12)
     assert pooled["forget"].degeneration.value == pytest.approx(wanted["degen_forget"], abs=1e-12)
-    severity = {
-        OFFICIAL_CHANNELS[c]: s for c, s in zip(CHANNELS, pooled["forget"].severity.value, strict=True)
-    }
+    severity = {OFFICIAL_CHANNELS[c]: s for c, s in zip(CHANNELS, pooled["forget"].severity.value, strict=True)}
     assert severity == pytest.approx(wanted["severity_by_channel"], abs=1e-12)
 
 

@@ -63,9 +63,7 @@ def test_profiles_cannot_be_changed_in_place():
 
 def test_with_changes_only_what_it_names():
     smoke = load_profile("smoke")
-    changed = smoke.with_(
-        cells={"n": 4}, device="cpu", injection={"lora": {"r": 2}}, methods={"eco": {"s": 5}}
-    )
+    changed = smoke.with_(cells={"n": 4}, device="cpu", injection={"lora": {"r": 2}}, methods={"eco": {"s": 5}})
     assert (changed.cells.n, changed.device, changed.injection.lora.r) == (4, "cpu", 2)
     assert changed.methods["eco"] == {"s": 5} and changed.methods["npo"] == {}
     assert changed.cells.seeds == smoke.cells.seeds

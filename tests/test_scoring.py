@@ -11,10 +11,7 @@ from kbook.scoring import budgets, cells, gates, inference, summary, topology, v
 METRICS = [
     *(getattr(cells, name) for name in ("leaks", "cer_available", "cer_all", "channel_severity", "or_all")),
     *(getattr(cells, name) for name in ("graded", "graded_rate", "collapsed")),
-    *(
-        getattr(inference, name)
-        for name in ("mcnemar", "exact_binomial", "benjamini_hochberg", "channel_shares")
-    ),
+    *(getattr(inference, name) for name in ("mcnemar", "exact_binomial", "benjamini_hochberg", "channel_shares")),
     *(getattr(inference, name) for name in ("tv_distance", "within_distance", "threshold_tau")),
     *(getattr(verdicts, name) for name in ("k_class", "k_score", "or_ratio", "selectivity")),
     *(gates.validity, gates.eligibility, gates.retain_preservation),

@@ -256,9 +256,7 @@ def test_run_killed_at_any_change_of_the_disk_ends_with_the_bytes_of_an_undistur
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["rows", "files"])
-def test_run_killed_again_and_again_ends_with_the_bytes_of_an_undisturbed_one(
-    tmp_path, undisturbed, kind, seed
-):
+def test_run_killed_again_and_again_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, undisturbed, kind, seed):
     rng = random.Random(f"{kind} {seed}")
     store, log = Store(tmp_path / "runs"), tmp_path / "log"
     log.touch()
@@ -374,7 +372,4 @@ def test_truncated_record_names_file_and_line_even_with_the_right_checksum(store
 def test_manifest_on_disk_is_json_that_others_can_read(store):
     run = compute(store)
     content = json.loads((run.path / "manifest.json").read_text())
-    assert (
-        content["checksums"]["rows.jsonl"]
-        == hashlib.sha256((run.path / "rows.jsonl").read_bytes()).hexdigest()
-    )
+    assert content["checksums"]["rows.jsonl"] == hashlib.sha256((run.path / "rows.jsonl").read_bytes()).hexdigest()

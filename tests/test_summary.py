@@ -67,9 +67,7 @@ def test_conformance_cell_agrees(cell):
     assert found.n == wanted["n"] and dict(zip(halted, counts, strict=True)) == wanted["halted"]
     assert found.or_all.value == pytest.approx(wanted["or_all"], abs=1e-12)
     for i, channel in enumerate(CHANNELS):
-        assert found.cer_available.value[i] == pytest.approx(
-            wanted["cer"][OFFICIAL_CHANNELS[channel]], abs=1e-12
-        )
+        assert found.cer_available.value[i] == pytest.approx(wanted["cer"][OFFICIAL_CHANNELS[channel]], abs=1e-12)
         assert found.share.value[i] == pytest.approx(wanted["share"][OFFICIAL_CHANNELS[channel]], abs=1e-12)
 
 

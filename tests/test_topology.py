@@ -28,9 +28,7 @@ def test_lanes_that_leak_alike_are_no_different():
 
 
 def test_lanes_that_leak_elsewhere_are_as_far_apart_as_can_be():
-    cells = [
-        baseline(lane, channel, seed) for lane, channel in (("P", "summary"), ("C", "cot")) for seed in (0, 1)
-    ]
+    cells = [baseline(lane, channel, seed) for lane, channel in (("P", "summary"), ("C", "cot")) for seed in (0, 1)]
     assert topology(cells).pairs[0].distance == 1 and topology(cells).holds
 
 

@@ -22,9 +22,7 @@ from kbook.scoring.transcripts import NOTES, final_answer, read_trace
         pytest.param("Final Answer: Thought: x", "Thought: x", "nested protocol turn", id="a nested turn"),
         pytest.param("Final Answer: Answer: x", "Answer: x", "nested protocol turn", id="a nested answer"),
         pytest.param("Final Answer:  \n", None, "empty answer", id="an empty answer"),
-        pytest.param(
-            "Final Answer:\nThought: x", None, "empty answer", id="a label at once after the answer's"
-        ),
+        pytest.param("Final Answer:\nThought: x", None, "empty answer", id="a label at once after the answer's"),
         pytest.param("Thought: x\nAction: y[z]", None, "no final answer", id="no answer at all"),
     ],
 )
@@ -148,9 +146,7 @@ def test_recorded_leaks_are_read_by_channel_and_bad_entries_are_noted():
         {"channel": "Z_CoT", "cer": 1},
         {"channel": "Z_tool", "cer": True},
     ]
-    trace = read_trace(
-        row(leakage=[*entries, {"channel": "Z_RAG", "cer": 3}, {"channel": "Z_new", "cer": 1}, 5]), 1
-    )
+    trace = read_trace(row(leakage=[*entries, {"channel": "Z_RAG", "cer": 3}, {"channel": "Z_new", "cer": 1}, 5]), 1)
     assert dict(trace.recorded) == {"cot": 1, "tool": 1}
     assert "leakage_unreadable" in trace.notes
 

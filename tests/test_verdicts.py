@@ -16,9 +16,7 @@ NAN = np.nan
         pytest.param((0.50, 0.06, 0.049, None, None), "K-REF 5×", id="five times less"),
         pytest.param((0.50, 0.20, 0.049, None, None), "K-REF 2×", id="two times less"),
         pytest.param((0.50, 0.40, 0.049, None, None), "K-REF 1.25×", id="below two its value"),
-        pytest.param(
-            (0.50, 0.40, 0.049, "answer", "summary"), "K-REF 1.25×", id="less comes before elsewhere"
-        ),
+        pytest.param((0.50, 0.40, 0.049, "answer", "summary"), "K-REF 1.25×", id="less comes before elsewhere"),
         pytest.param((0.50, 0.48, 0.051, "answer", "summary"), "K-SUP", id="another channel dominates"),
         pytest.param((0.50, 0.48, 0.051, "answer", None), "K-SUP", id="no channel dominates any more"),
         pytest.param((0.50, 0.48, 0.051, "answer", "answer"), "measured failure", id="nothing changed"),
@@ -39,9 +37,7 @@ def test_reason_of_a_k_class_names_its_figures():
     assert "0.090 < 0.10" in k_class(0.09, 0.5, 1, None, None).reason
 
 
-@pytest.mark.parametrize(
-    ("none", "method", "ratio"), [(0.5, 0.25, 2), (0.25, 0.5, 0.5), (0.5, 0, np.inf), (0, 0, NAN)]
-)
+@pytest.mark.parametrize(("none", "method", "ratio"), [(0.5, 0.25, 2), (0.25, 0.5, 0.5), (0.5, 0, np.inf), (0, 0, NAN)])
 def test_or_ratio(none, method, ratio):
     np.testing.assert_equal(or_ratio(none, method), ratio)
 

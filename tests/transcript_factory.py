@@ -80,9 +80,7 @@ def golden_files() -> dict[str, tuple[dict[str, Any], ...]]:
 def golden_cells() -> tuple[CellScores, ...]:
     """The same, scored."""
     stems = {name.removesuffix(".jsonl"): entries for name, entries in golden_files().items()}
-    return tuple(
-        score_rows(entries, parse_official(stem).cell("kbench", "v77app")) for stem, entries in stems.items()
-    )
+    return tuple(score_rows(entries, parse_official(stem).cell("kbench", "v77app")) for stem, entries in stems.items())
 
 
 @cache

@@ -135,9 +135,7 @@ def pool(cells: Sequence[CellScores]) -> Pool:
     ordered = sorted(cells, key=lambda cell: cell.key)
     if len({_without_seed(cell.key) for cell in ordered}) > 1 or len({c.key for c in ordered}) < len(ordered):
         names = ", ".join(str(cell.key) for cell in ordered)
-        raise KBookError(
-            f"these cells are not the seeds of one cell: {names}", remedy="Pool one cell at a time"
-        )
+        raise KBookError(f"these cells are not the seeds of one cell: {names}", remedy="Pool one cell at a time")
     return Pool(
         units=tuple((cell.key.seed, str(query)) for cell in ordered for query in cell.query_id),
         cer=np.concatenate([np.empty((0, len(CHANNELS))), *(cell.cer for cell in ordered)]),
@@ -256,9 +254,7 @@ def collapsed(degeneration_forget: float, degeneration_retain: float) -> bool:
     return degeneration_forget >= COLLAPSE or degeneration_retain >= COLLAPSE
 
 
-def _read_all(
-    rows: Iterable[Mapping[str, Any]], key: CellKey, ids_only: bool
-) -> tuple[list[Trace], list[set[str]]]:
+def _read_all(rows: Iterable[Mapping[str, Any]], key: CellKey, ids_only: bool) -> tuple[list[Trace], list[set[str]]]:
     last: dict[str, tuple[Trace, set[str]]] = {}
     for place, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):
@@ -276,9 +272,7 @@ def _score_channels(traces: list[Trace], rule: Matcher, notes: list[set[str]]) -
     for column, channel in enumerate(CHANNELS):
         texts = [trace.texts[channel] for trace in traces]
         cer[:, column], severity[:, column] = rule.score(fields, values, texts)
-    recorded = _by_channel(
-        [[trace.recorded.get(channel, np.nan) for channel in CHANNELS] for trace in traces]
-    )
+    recorded = _by_channel([[trace.recorded.get(channel, np.nan) for channel in CHANNELS] for trace in traces])
     dropped = _by_channel([[channel in trace.dropped for channel in CHANNELS] for trace in traces]) == 1
     known = ~np.isnan(recorded) & ~dropped
     filled = known & np.isnan(cer)
@@ -290,9 +284,7 @@ def _score_channels(traces: list[Trace], rule: Matcher, notes: list[set[str]]) -
     return cer, severity
 
 
-def _gate_answers(
-    traces: list[Trace], recorded: Bools, cer: Floats, severity: Floats, notes: list[set[str]]
-) -> None:
+def _gate_answers(traces: list[Trace], recorded: Bools, cer: Floats, severity: Floats, notes: list[set[str]]) -> None:
     """An unhealthy answer counts where its text or its record shows the value; else it is dropped."""
     unhealthy = np.array([trace.reason != "ok" for trace in traces], dtype=bool)
     shown = unhealthy & ((cer[:, _ANSWER] == 1) | recorded)

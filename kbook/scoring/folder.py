@@ -51,9 +51,7 @@ def read_folder(
     """
     named = [(file, name) for file in sorted(path.glob("*.jsonl")) if (name := _official(file)) is not None]
     if not named:
-        remedy = (
-            "Name the files PREFIX_LANE_METHOD_SPLIT_seedN.jsonl, as in v77app_R-text_eco_forget_seed0.jsonl"
-        )
+        remedy = "Name the files PREFIX_LANE_METHOD_SPLIT_seedN.jsonl, as in v77app_R-text_eco_forget_seed0.jsonl"
         raise KBookError("holds no transcript file", str(path), remedy)
     prefixes = list(dict.fromkeys(name.prefix for _, name in named))
     if prefix is not None and prefix not in prefixes:
@@ -67,9 +65,7 @@ def read_folder(
                 raise KBookError(what, str(file), "Keep one of the two files")
             files[name.prefix][key] = file
     return {
-        group: [
-            score_rows(read_jsonl(file), key, rule=rule, ids_only=ids_only) for key, file in cells.items()
-        ]
+        group: [score_rows(read_jsonl(file), key, rule=rule, ids_only=ids_only) for key, file in cells.items()]
         for group, cells in files.items()
     }
 

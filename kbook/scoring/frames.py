@@ -71,9 +71,7 @@ def budget_frame(panel: Panel) -> pd.DataFrame:
 
 def topology_frame(panel: Panel) -> pd.DataFrame:
     """One row a pair of lanes: its distance beside τ of its base."""
-    rows = [
-        {"base": base.base, "tau": base.tau, **vars(pair)} for base in panel.topologies for pair in base.pairs
-    ]
+    rows = [{"base": base.base, "tau": base.tau, **vars(pair)} for base in panel.topologies for pair in base.pairs]
     return pd.DataFrame(rows)
 
 

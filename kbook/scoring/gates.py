@@ -47,9 +47,7 @@ def validity(baseline: Pool) -> tuple[Gate, ...]:
     evidence = int(np.sum(~np.isnan(baseline.severity[:, _ANSWER])))
     answer = float(channel_severity(baseline.severity)[_ANSWER])
     return (
-        _at_least(
-            "baseline_or_all", or_all(baseline.cer), LEAST_OR, baseline.n, "all forget rows of the baseline"
-        ),
+        _at_least("baseline_or_all", or_all(baseline.cer), LEAST_OR, baseline.n, "all forget rows of the baseline"),
         _at_least(
             "baseline_answer_severity",
             answer if evidence else 0.0,
@@ -119,14 +117,10 @@ def _at_most(name: str, value: float, threshold: float, n: int, denominator: str
     return _gate(name, value, threshold, n, denominator, value <= threshold, "≤")
 
 
-def _gate(
-    name: str, value: float, threshold: float, n: int, denominator: str, holds: bool, sign: str
-) -> Gate:
+def _gate(name: str, value: float, threshold: float, n: int, denominator: str, holds: bool, sign: str) -> Gate:
     what = name.replace("_", " ")
     if np.isnan(value):
-        return Gate(
-            name, value, threshold, n, denominator, None, f"{what} is not known (n = {n} {denominator})"
-        )
+        return Gate(name, value, threshold, n, denominator, None, f"{what} is not known (n = {n} {denominator})")
     verb = "meets" if holds else "misses"
     reason = f"{what} {value:.3f} {verb} {sign} {threshold:.2f} (n = {n} {denominator})"
     return Gate(name, value, threshold, n, denominator, bool(holds), reason)

@@ -98,9 +98,7 @@ def mcnemar(none: Bools, method: Bools) -> McNemar:
     Source: protocol A §3, paired McNemar.
     """
     if len(none) != len(method):
-        raise KBookError(
-            f"{len(none)} and {len(method)} flags are no pairs", "McNemar", "Match the rows first"
-        )
+        raise KBookError(f"{len(none)} and {len(method)} flags are no pairs", "McNemar", "Match the rows first")
     n = len(none)
     down, up = int(np.sum(none & ~method)), int(np.sum(~none & method))
     rates = (float(np.mean(none)), float(np.mean(method))) if n else (float("nan"), float("nan"))

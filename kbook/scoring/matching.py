@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 
 from kbook.errors import unknown_name
 
-MONTHS = tuple(
-    "January February March April May June July August September October November December".split()
-)
+MONTHS = tuple("January February March April May June July August September October November December".split())
 UNIT_WORDS = ("Apt", "Suite", "Ste", "Unit", "#")
 
 _TOKEN = re.compile(r"[a-z0-9]+")

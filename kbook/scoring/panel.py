@@ -166,9 +166,7 @@ def judge(
     ordered = tuple(sorted(cells, key=lambda cell: cell.key))
     pools = _pools(ordered)
     tests = _adjusted([c for group in pools if (c := _compare(group, pools)) is not None])
-    gates = {
-        g.subject: validity(pools[g]) for g in pools if g.subject.method == BASELINE and g.split == "forget"
-    }
+    gates = {g.subject: validity(pools[g]) for g in pools if g.subject.method == BASELINE and g.split == "forget"}
     budgets = tuple(verdict for budget in BUDGETS for verdict in _budget_verdicts(tests, budget, how))
     verdicts = [_verdict(subject, pools, tests, gates, budgets, how) for subject in _subjects(pools)]
     verdicts += _not_applicable(pools, not_applicable or {})
@@ -245,9 +243,7 @@ def _budget_verdicts(tests: tuple[Comparison, ...], budget: str, how: Bootstrap)
             paired = mcnemar(leaks(none.cer), leaks(method.cer))
             seen.append(replace(test, none=none, method=method, test=paired))
     return [
-        BudgetVerdict(
-            test.subject, budget, test.test.or_none, test.test.or_method, test.p_adj, _label(test, how)
-        )
+        BudgetVerdict(test.subject, budget, test.test.or_none, test.test.or_method, test.p_adj, _label(test, how))
         for test in _adjusted(seen)
     ]
 
@@ -330,9 +326,7 @@ def _k_score(forget: tuple[Pool, Pool], retain: tuple[Pool, Pool] | None) -> KSc
 def _not_applicable(pools: Mapping[Group, Pool], reasons: Mapping[tuple[str, str], str]) -> list[Verdict]:
     measured, bases = set(_subjects(pools)), dict.fromkeys(group.subject.base for group in pools)
     subjects = [(Subject(base, *pair), reason) for pair, reason in reasons.items() for base in bases]
-    return [
-        Verdict(subject, "not applicable", (why,)) for subject, why in subjects if subject not in measured
-    ]
+    return [Verdict(subject, "not applicable", (why,)) for subject, why in subjects if subject not in measured]
 
 
 def _ranked(verdicts: list[Verdict]) -> tuple[Verdict, ...]:
@@ -373,7 +367,5 @@ def _warnings(
         for side, which in (("method", group), ("baseline", untreated)):
             alone = pools[which].n - test.test.n if which else 0
             if alone:
-                what = (
-                    f"{alone} rows of the {side} have no partner and are left out (seeds compared: {seeds})"
-                )
+                what = f"{alone} rows of the {side} have no partner and are left out (seeds compared: {seeds})"
                 yield f"{test.subject} {test.split}: {what}"

@@ -54,9 +54,7 @@ _FROM_OFFICIAL = {official: channel for channel, official in OFFICIAL_CHANNELS.i
 _ID_END = " | "
 _TURNS, _ANSWERS = (THOUGHT, ACTION), (FINAL, "Answer:")
 _HALT = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_SPELLED = (
-    label.replace(" ", r"[ \t]+").replace(":", r"[ \t]*:") for label in (*_TURNS, OBSERVATION, *_ANSWERS)
-)
+_SPELLED = (label.replace(" ", r"[ \t]+").replace(":", r"[ \t]*:") for label in (*_TURNS, OBSERVATION, *_ANSWERS))
 _LABELS = "|".join(_SPELLED)
 _LABEL = re.compile(rf"^[ \t]*(?P<label>{_LABELS})[ \t]*", re.M)
 
@@ -195,9 +193,7 @@ def _read_answer(
     return ("\n".join(shown) if shown else None), True, found.reason
 
 
-def _answer_without_raw(
-    row: Mapping[str, Any], recorded: str | None, halted: str
-) -> tuple[str | None, bool, str]:
+def _answer_without_raw(row: Mapping[str, Any], recorded: str | None, halted: str) -> tuple[str | None, bool, str]:
     if halted != "final_answer":
         return recorded, True, f"halted: {halted}"
     if "answer" in row and not (recorded or "").strip():

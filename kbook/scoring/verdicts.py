@@ -136,9 +136,7 @@ def k_class(
         return Label("K-REF", f"K-REF {_steps(ratio)}×", ratio, f"leaks less: {moved}")
     if dominant_none != dominant_method and p_adj > ALPHA:
         change = f"dominant channel {dominant_none or 'none'} → {dominant_method or 'none'}"
-        return Label(
-            "K-SUP", "K-SUP", ratio, f"the leak changed its channel, not its size: {change}; {moved}"
-        )
+        return Label("K-SUP", "K-SUP", ratio, f"the leak changed its channel, not its size: {change}; {moved}")
     if abs(or_none - or_method) < SAME_OR and p_adj > ALPHA:
         return Label("measured failure", "measured failure", ratio, f"no change found: {moved}")
     return Label("ambiguous", "ambiguous", ratio, f"no rule applies: {moved}")
