@@ -1,10 +1,13 @@
 """What several tests share: a small base with random weights, people, and the passes that hooks see."""
 
 import copy
+import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported: a test asks no hub
 
 import pytest
 import torch

@@ -9,6 +9,8 @@ import warnings
 import pytest
 
 from kbook import __version__
+from kbook.agent import card
+from kbook.agent.abilities import Ability
 from kbook.cli import main
 from kbook.errors import KBookError
 from kbook.files import StoreWarning
@@ -28,8 +30,6 @@ def calls(monkeypatch):
         setattr(fake, function, lambda *args, **kwargs: noted.append((function, args, kwargs)))
         monkeypatch.setitem(sys.modules, name, fake)
 
-    module("kbook.models.pretrain", "train_base")
-    module("kbook.models.abilities", "check_base")
     module("kbook.scoring.folder", "score_folder")
     chapters = types.ModuleType("kbook.chapters")
     for function in ("run_chapter", "build_book"):
@@ -66,10 +66,15 @@ def test_book_may_be_built_afresh(calls):
     assert calls == [("build_book", ("smoke",), {"fresh": True})]
 
 
-@pytest.mark.parametrize(("action", "function"), [("train", "train_base"), ("check", "check_base")])
-def test_base_is_trained_or_checked(calls, action, function):
-    assert main(["base", action, "llama-tiny"]) == 0
-    assert calls == [(function, ("llama-tiny",), {})]
+@pytest.mark.parametrize(("action", "function"), [("train", "train_and_install"), ("check", "check_base")])
+@pytest.mark.parametrize(("answer", "status"), [(0.95, 0), (0.94, 1)], ids=["all passed", "one missed"])
+def test_base_is_trained_or_checked(monkeypatch, capsys, action, function, answer, status):
+    asked = []
+    ability = Ability("admits it", 100, 1.0, None, answer, {"answer": 0.95})
+    monkeypatch.setattr(card, function, lambda name: asked.append(name) or [ability])
+    assert main(["base", action, "llama-tiny"]) == status and asked == ["llama-tiny"]
+    said = capsys.readouterr().out
+    assert f"{answer:.3f}" in said and ("below what is required" in said) == bool(status)
 
 
 def test_score_takes_a_folder(calls, tmp_path):

@@ -15,7 +15,7 @@ from kbook.errors import KBookError
 from kbook.models import pretrain
 from kbook.models.bases import Base, load_base
 from kbook.models.batching import IGNORED, Batch
-from kbook.models.pretrain import Architecture, BaseRecipe, Stream, build_model, train_base
+from kbook.models.pretrain import Architecture, BaseRecipe, Polish, Stream, build_model, train_base
 from kbook.models.training import Trainer
 
 STEPS = 8
@@ -23,7 +23,7 @@ SHAPE = Architecture(width=64, layers=2, heads=2, key_value_heads=2, head=32, ml
 RECIPE = BaseRecipe(
     architecture=SHAPE,
     steps=(("single hop", 3), ("full", 3)),
-    polish=2,
+    polish=(Polish("polish", 1, 1e-4), Polish("finish", 1, 1e-4, anew=True)),
     batch_tokens=768,
     repeat_share=0.3,
     warmup=2,
@@ -166,16 +166,17 @@ def test_repeats_supervise_exactly_what_came_before(tiny_base: Base, pools: Pool
 
 
 def test_the_rate_warms_up_stays_and_falls() -> None:
-    recipe = BaseRecipe(steps=(("full", 1000),), warmup=50, decay=0.5, final_rate=0.1, learning_rate=2.0, polish=0)
+    recipe = BaseRecipe(steps=(("full", 1000),), warmup=50, decay=0.5, final_rate=0.1, learning_rate=2.0, polish=())
     rates = [recipe.rate(step) for step in (0, 24, 49, 300, 500, 750, 950, 999)]
     assert rates == pytest.approx([0.04, 1.0, 2.0, 2.0, 2.0, 1.0, 0.2, 0.2])
 
 
-def test_the_polish_has_a_rate_of_its_own() -> None:
-    recipe = BaseRecipe(steps=(("full", 1000),), warmup=50, learning_rate=2.0, polish=100, polish_rate=4.0)
-    assert recipe.total_steps == 1100
-    rates = [recipe.rate(step) for step in (1000, 1050, 1075, 1099)]
-    assert rates == pytest.approx([0.08, 2.0, 1.0, 0.4])
+def test_each_polish_has_a_rate_of_its_own() -> None:
+    polish = (Polish("polish", 100, 4.0), Polish("finish", 200, 1.0, anew=True))
+    recipe = BaseRecipe(steps=(("full", 1000),), warmup=50, polish=polish)
+    assert recipe.total_steps == 1300 and recipe.restarts == {1100}
+    rates = [recipe.rate(step) for step in (1000, 1050, 1075, 1099, 1100, 1200, 1299)]
+    assert rates == pytest.approx([0.08, 2.0, 1.0, 0.4, 0.02, 0.5, 0.1])
 
 
 def test_every_stage_of_a_recipe_is_known() -> None:

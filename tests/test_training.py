@@ -29,11 +29,13 @@ def trainer(recipe="a", model=None):
     return Trainer({"recipe": recipe}, model or Line(), pull)
 
 
-def run(one, folder, targets, every=3, fail_at=None):
+def run(one, folder, targets, every=3, fail_at=None, anew_at=None):
     def stream():
         for step, target in enumerate(targets):
             if step == fail_at:
                 raise KeyboardInterrupt
+            if step == anew_at:
+                one.begin_anew()
             if step >= start:
                 yield 1e-2, target
 
@@ -67,6 +69,21 @@ def test_resumed_is_undisturbed_to_the_byte_dropout_included(tmp_path, fail_at):
     assert torch.equal(resumed.model.weight, whole.model.weight)
     assert resumed.progress.losses == whole.progress.losses
     assert resumed.progress.window == whole.progress.window
+
+
+@pytest.mark.parametrize("fail_at", [4, 5, 11])
+def test_a_warm_restart_is_resumed_to_the_byte_too(tmp_path, fail_at):
+    targets = [0.1 * i for i in range(12)]
+    whole, plain = trainer(), trainer()
+    run(whole, tmp_path / "whole", targets, anew_at=4)
+    run(plain, tmp_path / "plain", targets)
+    with pytest.raises(KeyboardInterrupt):
+        run(trainer(), tmp_path / "cut", targets, fail_at=fail_at, anew_at=4)
+    resumed = trainer()
+    resumed.load(tmp_path / "cut")
+    run(resumed, tmp_path / "cut", targets, anew_at=4 if resumed.progress.step <= 4 else None)
+    assert torch.equal(resumed.model.weight, whole.model.weight)
+    assert not torch.equal(plain.model.weight, whole.model.weight)
 
 
 def test_dropout_differs_from_step_to_step_and_leaves_the_global_generator_alone(tmp_path):

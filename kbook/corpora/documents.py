@@ -449,6 +449,18 @@ STAGES: dict[str, Recipe] = {
         (0.04, lambda w: prefaced(w, context_records(w, 6, 2, fewest=4))),
         (0.02, lambda w: prefaced(w, without_means(w))),
     ),
+    "finish": (
+        (0.14, lambda w: record_lookup(w, 2, coined=True)),
+        (0.06, record_lookup),
+        (0.04, verification),
+        (0.16, lambda w: passage_search(w, found=0.4)),
+        (0.32, unrecorded),
+        (0.17, lambda w: context_records(w, 6, 4, fewest=4)),
+        (0.03, without_means),
+        (0.02, lambda w: prefaced(w, record_lookup(w))),
+        (0.03, lambda w: prefaced(w, unrecorded(w))),
+        (0.03, lambda w: prefaced(w, context_records(w, 6, 2, fewest=4))),
+    ),
 }
 """The stages of pretraining: shares and kinds of documents."""
 

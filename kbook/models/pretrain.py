@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,21 @@ class Architecture:
 
 
 @dataclass(frozen=True)
-class BaseRecipe:
-    """How one embedded base is made.
+class Polish:
+    """A short pass over more of what the passes before leave weakest, at a rate that falls linearly from ``rate``.
 
-    ``steps`` are optimiser steps per stage of `documents.STAGES`. ``polish`` steps of the stage of that name follow,
-    at a rate that falls linearly from ``polish_rate``: more of what the first pass leaves weakest.
+    ``anew`` begins with empty optimiser moments (a warm restart).
     """
+
+    stage: str
+    steps: int
+    rate: float
+    anew: bool = False
+
+
+@dataclass(frozen=True)
+class BaseRecipe:
+    """How one embedded base is made: a first pass, ``steps`` per stage of `documents.STAGES`, then each polish."""
 
     architecture: Architecture = field(default_factory=Architecture)
     steps: tuple[tuple[str, int], ...] = (("single hop", 500), ("short records", 900), ("full", 4_400))
@@ -61,8 +71,7 @@ class BaseRecipe:
     longest: int = 768
     repeat_share: float = 0.04  # of steps: random sequences with repeats, to keep induction sharp
     answer_weight: float = 4.0
-    polish: int = 1_000
-    polish_rate: float = 3e-4
+    polish: tuple[Polish, ...] = (Polish("polish", 1_000, 3e-4), Polish("finish", 500, 2e-4, anew=True))
 
     @property
     def first_pass(self) -> int:
@@ -70,19 +79,30 @@ class BaseRecipe:
 
     @property
     def stages(self) -> tuple[tuple[str, int], ...]:
-        return (*self.steps, ("polish", self.polish))
+        return (*self.steps, *((p.stage, p.steps) for p in self.polish))
 
     @property
     def total_steps(self) -> int:
-        return self.first_pass + self.polish
+        return sum(n for _, n in self.stages)
+
+    @property
+    def restarts(self) -> set[int]:
+        """Steps before which the optimiser begins anew."""
+        before = accumulate((p.steps for p in self.polish), initial=self.first_pass)
+        return {start for start, polish in zip(before, self.polish, strict=False) if polish.anew}
 
     def rate(self, step: int) -> float:
-        """Learning rate at a step: warm-up, constant, then linear; and once more, shorter, for the polish."""
+        """Learning rate at a step: warm-up, constant, then linear; and once more, shorter, for each polish."""
         if step < self.first_pass:
             left = (self.first_pass - step) / (self.decay * self.first_pass)
             return warm_then_linear(self.learning_rate, step, self.warmup, left, self.final_rate)
-        left = (self.total_steps - step) / self.polish
-        return warm_then_linear(self.polish_rate, step - self.first_pass, self.warmup, left, self.final_rate)
+        step -= self.first_pass
+        for polish in self.polish:
+            if step < polish.steps:
+                left = (polish.steps - step) / polish.steps
+                return warm_then_linear(polish.rate, step, self.warmup, left, self.final_rate)
+            step -= polish.steps
+        raise IndexError("a step beyond the recipe")
 
 
 RECIPES: dict[str, BaseRecipe] = {"llama-tiny": BaseRecipe()}
@@ -190,8 +210,14 @@ def train_base(name: str, work: Path, *, checkpoint_every: int = 250) -> Path:
     trainer.load(work)
     start = trainer.progress.step
     batches = Stream(recipe, tokenizer, pools).from_step(start)
-    stream = ((recipe.rate(step), batch) for step, batch in enumerate(batches, start))
-    train(trainer, stream, work, label=name, total=recipe.total_steps, every=checkpoint_every)
+
+    def stream() -> Iterator[tuple[float, Batch]]:
+        for step, batch in enumerate(batches, start):
+            if step in recipe.restarts:
+                trainer.begin_anew()
+            yield recipe.rate(step), batch
+
+    train(trainer, stream(), work, label=name, total=recipe.total_steps, every=checkpoint_every)
     if trainer.progress.stopped:
         raise KBookError(
             f"training {name} failed: {trainer.progress.stopped}",

@@ -38,10 +38,12 @@ class Progress:
     """What a checkpoint must remember beside tensors.
 
     ``losses`` holds a step and the mean loss of the last `POINT`; ``tokens`` and ``supervised`` count what
-    was read and what carried loss, in items that are plain batches.
+    was read and what carried loss, in items that are plain batches; ``began`` is the step at which the
+    optimiser's moments were last empty.
     """
 
     step: int = 0
+    began: int = 0
     tokens: int = 0
     supervised: int = 0
     seconds: float = 0.0
@@ -103,6 +105,11 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
+    def begin_anew(self) -> None:
+        """Forget the optimiser's moments: a warm restart."""
+        self.optimizer.state.clear()
+        self.progress.began = self.progress.step
+
     def step(self, item: Any) -> float:
         """Take one step and return its loss; weights stay as they are if loss or gradient is not finite."""
         device = next(iter(self.trained.values())).device
@@ -157,11 +164,12 @@ class Trainer:
     def _restore(self, progress: Progress, tensors: dict[str, torch.Tensor]) -> None:
         self.progress = progress
         self.optimizer.state.clear()
+        taken = float(progress.step - progress.began)
         for name, parameter in self.trained.items():
             parameter.copy_(tensors[f"model/{name}"])
             if f"exp_avg/{name}" in tensors:
                 moments = {m: tensors[f"{m}/{name}"].to(parameter.device) for m in ("exp_avg", "exp_avg_sq")}
-                self.optimizer.state[parameter] = {"step": torch.tensor(float(progress.step)), **moments}
+                self.optimizer.state[parameter] = {"step": torch.tensor(taken), **moments}
 
 
 def train(
