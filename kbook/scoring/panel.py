@@ -14,16 +14,27 @@ Example:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from kbook.keys import LANES, CellKey
+from kbook.keys import LANES
 from kbook.scoring.budgets import BUDGETS, observe
-from kbook.scoring.cells import CellScores, Pool, graded_rate, leaks, matched, mean, or_all, pool
+from kbook.scoring.cells import CellScores, Pool, graded_rate, leaks, mean, or_all
+from kbook.scoring.comparisons import (
+    BASELINE,
+    Comparison,
+    Group,
+    Subject,
+    adjusted,
+    baseline_of,
+    compare_all,
+    pool_seeds,
+    subject_of,
+)
+from kbook.scoring.completeness import gaps, retain_gap
 from kbook.scoring.gates import Gate, eligibility, passed, validity
-from kbook.scoring.inference import Bootstrap, McNemar, benjamini_hochberg, mcnemar
+from kbook.scoring.inference import Bootstrap, mcnemar
+from kbook.scoring.notices import Notice
 from kbook.scoring.summary import Summary, summarise
 from kbook.scoring.topology import Topology, topology
 from kbook.scoring.verdicts import (
@@ -37,45 +48,9 @@ from kbook.scoring.verdicts import (
     selectivity,
 )
 
-BASELINE = "none"
+__all__ = ["BASELINE", "Comparison", "Group", "Panel", "Subject", "Verdict", "judge", "subject_of"]
+
 DEFAULT = Bootstrap()
-
-
-class Subject(NamedTuple):
-    """What a verdict is about: a method (or a variant of it) on one lane of one base."""
-
-    base: str
-    lane: str
-    method: str
-    variant: str = ""
-
-    def __str__(self) -> str:
-        variant = f" ({self.variant})" if self.variant else ""
-        return f"{self.base} {self.lane} {self.method}{variant}"
-
-
-def subject_of(key: CellKey) -> Subject:
-    """What a cell is about, its split and seed left aside."""
-    return Subject(key.base, key.lane, key.method, key.variant)
-
-
-class Group(NamedTuple):
-    """The seeds of one cell together."""
-
-    subject: Subject
-    split: str
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """A method against its baseline on the rows that both have; `p_adj` is within the family of its split."""
-
-    subject: Subject
-    split: str
-    none: Pool
-    method: Pool
-    test: McNemar
-    p_adj: float = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +117,7 @@ class Panel:
     verdicts: tuple[Verdict, ...]
     budgets: tuple[BudgetVerdict, ...]
     topologies: tuple[Topology, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
 
 
 def judge(
@@ -164,12 +139,12 @@ def judge(
     Source: protocol A §3.
     """
     ordered = tuple(sorted(cells, key=lambda cell: cell.key))
-    pools = _pools(ordered)
-    tests = _adjusted([c for group in pools if (c := _compare(group, pools)) is not None])
+    pools, reasons = pool_seeds(ordered), not_applicable or {}
+    tests = compare_all(pools)
     gates = {g.subject: validity(pools[g]) for g in pools if g.subject.method == BASELINE and g.split == "forget"}
     budgets = tuple(verdict for budget in BUDGETS for verdict in _budget_verdicts(tests, budget, how))
     verdicts = [_verdict(subject, pools, tests, gates, budgets, how) for subject in _subjects(pools)]
-    verdicts += _not_applicable(pools, not_applicable or {})
+    verdicts += _not_applicable(pools, reasons)
     return Panel(
         cells=ordered,
         summaries=tuple(summarise(cell, how) for cell in ordered),
@@ -179,48 +154,12 @@ def judge(
         verdicts=_ranked(sorted(verdicts, key=lambda verdict: _order(verdict.subject))),
         budgets=budgets,
         topologies=_topologies(ordered),
-        warnings=tuple(_warnings(ordered, pools, tests)),
+        warnings=gaps(ordered, pools, tests, reasons),
     )
-
-
-def _pools(cells: tuple[CellScores, ...]) -> dict[Group, Pool]:
-    seeds: dict[Group, list[CellScores]] = defaultdict(list)
-    for cell in cells:
-        seeds[Group(subject_of(cell.key), cell.key.split)].append(cell)
-    return {group: pool(members) for group, members in seeds.items()}
 
 
 def _subjects(pools: Mapping[Group, Pool]) -> list[Subject]:
     return list(dict.fromkeys(group.subject for group in pools))
-
-
-def _baseline(group: Group, pools: Mapping[Group, Pool]) -> Group | None:
-    """The untreated group: of the same variant when there is one, else of the plain setting."""
-    for variant in (group.subject.variant, ""):
-        candidate = Group(group.subject._replace(method=BASELINE, variant=variant), group.split)
-        if candidate in pools:
-            return candidate
-    return None
-
-
-def _compare(group: Group, pools: Mapping[Group, Pool]) -> Comparison | None:
-    """Pair a group with its baseline; None for the baseline itself and where nothing can be paired."""
-    untreated = _baseline(group, pools)
-    if untreated is None or group.subject.method == BASELINE:
-        return None
-    none, method = matched(pools[untreated], pools[group])
-    test = mcnemar(leaks(none.cer), leaks(method.cer))
-    return Comparison(group.subject, group.split, none, method, test) if test.n else None
-
-
-def _adjusted(tests: list[Comparison]) -> tuple[Comparison, ...]:
-    """Adjust the p-values within each split, which is a family."""
-    out = []
-    for split in dict.fromkeys(test.split for test in tests):
-        family = [test for test in tests if test.split == split]
-        adjusted = benjamini_hochberg([test.test.p for test in family])
-        out += [replace(test, p_adj=float(p)) for test, p in zip(family, adjusted, strict=True)]
-    return tuple(out)
 
 
 def _dominant(rows: Pool, how: Bootstrap) -> str | None:
@@ -244,7 +183,7 @@ def _budget_verdicts(tests: tuple[Comparison, ...], budget: str, how: Bootstrap)
             seen.append(replace(test, none=none, method=method, test=paired))
     return [
         BudgetVerdict(test.subject, budget, test.test.or_none, test.test.or_method, test.p_adj, _label(test, how))
-        for test in _adjusted(seen)
+        for test in adjusted(seen)
     ]
 
 
@@ -256,7 +195,7 @@ def _verdict(
     budgets: tuple[BudgetVerdict, ...],
     how: Bootstrap,
 ) -> Verdict:
-    untreated = _baseline(Group(subject, "forget"), pools)
+    untreated = baseline_of(Group(subject, "forget"), pools)
     if untreated is None or Group(subject, "forget") not in pools:
         missing = "no untreated baseline" if untreated is None else "no cell"
         return Verdict(subject, "incomplete", (f"{missing} on forget for this base and lane",))
@@ -268,7 +207,8 @@ def _verdict(
     if "forget" not in by_split:
         return Verdict(subject, "incomplete", ("no seed and query in common with the baseline on forget",))
     kinds = {verdict.budget: verdict.k_class.kind for verdict in budgets if verdict.subject == subject}
-    verdict = _measured(by_split["forget"], by_split.get("retain"), how)
+    gap = retain_gap(Group(subject, "retain"), pools)
+    verdict = _measured(by_split["forget"], by_split.get("retain"), gap, how)
     return replace(verdict, flipped=kinds["A1"] != kinds["A5"])
 
 
@@ -279,18 +219,18 @@ def _excluded(subject: Subject, rows: Pool, gates: tuple[Gate, ...]) -> Verdict:
     return Verdict(subject, "excluded", reasons, rows.seeds, provisional(rows.seeds), k_class=label)
 
 
-def _measured(forget: Comparison, retain: Comparison | None, how: Bootstrap) -> Verdict:
+def _measured(forget: Comparison, retain: Comparison | None, gap: str, how: Bootstrap) -> Verdict:
+    """All labels of one method; `gap` says why there is no comparison on retain, should there be none."""
     label = _label(forget, how)
     kept = selectivity(retain.test.or_none, retain.test.or_method, retain.p_adj) if retain else None
     both = (forget.none, forget.method), (retain.none, retain.method) if retain else None
-    score = _k_score(*both)
+    score = _k_score(*both, gap)
     gates = eligibility(*both)
     seeds = forget.method.seeds
     fewest = min(seeds, retain.method.seeds, key=len) if retain else seeds
     reasons = [label.reason, *([kept.reason] if kept else []), *([score.reason] if score.reason else [])]
     reasons += [gate.reason for gate in gates if not gate.passed]
-    if provisional(fewest):
-        reasons.append(f"provisional: fewer than {SEEDS_NEEDED} seeds ({', '.join(map(str, fewest))})")
+    reasons += _provisional(fewest)
     return Verdict(
         subject=forget.subject,
         status="measured",
@@ -311,16 +251,23 @@ def _measured(forget: Comparison, retain: Comparison | None, how: Bootstrap) -> 
 def _baseline_verdict(subject: Subject, pools: Mapping[Group, Pool]) -> Verdict:
     """The untreated model beside its methods: its K-Score is the bar, and it is never ranked."""
     forget, retain = pools[Group(subject, "forget")], pools.get(Group(subject, "retain"))
-    score = _k_score((forget, forget), (retain, retain) if retain else None)
-    reasons = ("the untreated model: a reference, not ranked", *([score.reason] if score.reason else []))
-    seeds = forget.seeds
-    return Verdict(subject, "baseline", reasons, seeds, provisional(seeds), k_score=score)
+    gap, seeds = retain_gap(Group(subject, "retain"), pools), forget.seeds
+    score = _k_score((forget, forget), (retain, retain) if retain else None, gap)
+    reasons = ["the untreated model: a reference, not ranked", *([score.reason] if score.reason else [])]
+    reasons += _provisional(seeds)
+    return Verdict(subject, "baseline", tuple(reasons), seeds, provisional(seeds), k_score=score)
 
 
-def _k_score(forget: tuple[Pool, Pool], retain: tuple[Pool, Pool] | None) -> KScore:
+def _k_score(forget: tuple[Pool, Pool], retain: tuple[Pool, Pool] | None, gap: str) -> KScore:
     kept = [graded_rate(rows.severity) for rows in retain] if retain else [float("nan")] * 2
     broken = [mean(rows.degenerate) for rows in forget]
-    return k_score(graded_rate(forget[1].severity), (kept[0], kept[1]), (broken[0], broken[1]))
+    score = k_score(graded_rate(forget[1].severity), (kept[0], kept[1]), (broken[0], broken[1]))
+    return score if retain else replace(score, reason=gap)
+
+
+def _provisional(seeds: tuple[int, ...]) -> list[str]:
+    few = f"provisional: fewer than {SEEDS_NEEDED} seeds ({', '.join(map(str, seeds))})"
+    return [few] if provisional(seeds) else []
 
 
 def _not_applicable(pools: Mapping[Group, Pool], reasons: Mapping[tuple[str, str], str]) -> list[Verdict]:
@@ -352,20 +299,3 @@ def _topologies(cells: tuple[CellScores, ...]) -> tuple[Topology, ...]:
     plain = [c for c in cells if c.key.method == BASELINE and c.key.split == "forget" and not c.key.variant]
     bases = dict.fromkeys(cell.key.base for cell in plain)
     return tuple(topology([cell for cell in plain if cell.key.base == base]) for base in bases)
-
-
-def _warnings(
-    cells: tuple[CellScores, ...], pools: Mapping[Group, Pool], tests: tuple[Comparison, ...]
-) -> Iterable[str]:
-    for cell in cells:
-        if not cell.n:
-            yield f"{cell.key}: the cell has no rows"
-    for test in tests:
-        group = Group(test.subject, test.split)
-        untreated = _baseline(group, pools)
-        seeds = ", ".join(map(str, test.method.seeds))
-        for side, which in (("method", group), ("baseline", untreated)):
-            alone = pools[which].n - test.test.n if which else 0
-            if alone:
-                what = f"{alone} rows of the {side} have no partner and are left out (seeds compared: {seeds})"
-                yield f"{test.subject} {test.split}: {what}"
