@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from kbook.report.text import clip, escape_block, escape_line, visible
-from kbook.scoring.matching import Matcher
+from kbook.scoring.forms import Matcher
 from kbook.scoring.matching import matcher as find_matcher
 
 MAX_STEP = 1500

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from kbook.errors import KBookError
 from kbook.keys import CHANNELS, CellKey
-from kbook.scoring.matching import Matcher, matcher
+from kbook.scoring.forms import Matcher
+from kbook.scoring.matching import matcher
 from kbook.scoring.transcripts import NOTES, Trace, read_trace
 
 Floats = NDArray[np.float64]

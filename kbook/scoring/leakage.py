@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbook.keys import CHANNELS, OFFICIAL_CHANNELS
-from kbook.scoring.matching import PUBLISHED
+from kbook.scoring.published_rule import PUBLISHED
 from kbook.scoring.transcripts import read_trace
 
 PARTIAL = 1 / 3
