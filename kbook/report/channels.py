@@ -30,6 +30,12 @@ def channel_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def prompt_table(prompt: str) -> pd.DataFrame:
+    """A prompt line by line, as the model is given it."""
+    lines = prompt.splitlines()
+    return pd.DataFrame({"line": range(1, len(lines) + 1), "text": lines})
+
+
 def showing(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Channels of a row that show the value (matcher `published`)."""
     scores = score_rows([row], _ANY)
