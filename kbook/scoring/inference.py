@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr
 
 from kbook.errors import KBookError
@@ -113,7 +113,16 @@ def exact_binomial(down: int, up: int) -> float:
     Missing: 1 when both are 0.
     Source: protocol A §3; twice the smaller tail, at most 1.
     """
-    return min(1.0, 2.0 * float(bdtr(min(down, up), down + up, 0.5)))
+    return float(exact_binomials(down, up))
+
+
+def exact_binomials(down: ArrayLike, up: ArrayLike) -> Floats:
+    """`exact_binomial` of many counts at once.
+
+    Shape: two arrays of counts, broadcast → one of their shape.
+    """
+    fewer, all_of_them = np.minimum(down, up), np.add(down, up)
+    return np.minimum(1.0, 2.0 * bdtr(fewer, all_of_them, 0.5))
 
 
 def benjamini_hochberg(p: Sequence[float] | Floats) -> Floats:
