@@ -1,4 +1,4 @@
-"""The command line: `kbook run`, `kbook book`, `kbook cells`, `kbook base`, `kbook score`, `kbook doctor`.
+"""The command line: `kbook run`, `book`, `cells`, `base`, `score`, `bundle`, `report`, `doctor`.
 
 Each command imports what it needs when it runs, so that `kbook --help` answers at once.
 """
@@ -12,12 +12,16 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from kbook import __version__
 from kbook.errors import KBookError
 
 BAD_INPUT, INTERRUPTED = 2, 130
+
+_STATUS = (
+    "Exit status: 0, done, with or without warnings; 2, bad input: one line says what and where, nothing is written."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,13 +73,43 @@ def _parser() -> argparse.ArgumentParser:
     base.add_argument("name", metavar="NAME", help="as in llama-tiny")
     base.set_defaults(command=_base)
 
-    score = commands.add_parser("score", help="score a folder of transcripts, of any origin")
-    score.add_argument("--cells", required=True, type=Path, metavar="DIR", help="folder of transcript files (JSONL)")
-    score.set_defaults(command=_score)
+    _add_scoring(commands)
 
     doctor = commands.add_parser("doctor", help="tell what this machine can run, and how to get what is missing")
     doctor.set_defaults(command=_doctor)
     return parser
+
+
+def _add_scoring(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the three commands that work on transcripts of any origin."""
+    score = commands.add_parser("score", help="score a folder of transcripts, of any origin", epilog=_STATUS)
+    _add_cells(score)
+    _add_outputs(score)
+    score.set_defaults(command=_score)
+
+    bundle = commands.add_parser("bundle", help="pack transcripts with checksums and sidecars", epilog=_STATUS)
+    _add_cells(bundle)
+    bundle.add_argument(
+        "--out", required=True, type=Path, metavar="B", help="the folder to write; a bundle is replaced"
+    )
+    bundle.set_defaults(command=_bundle)
+
+    report = commands.add_parser("report", help="check a bundle and score it", epilog=_STATUS)
+    report.add_argument("bundle", type=Path, metavar="B", help="a folder that `kbook bundle` wrote")
+    _add_outputs(report)
+    report.set_defaults(command=_report)
+
+
+def _add_cells(parser: argparse.ArgumentParser) -> None:
+    where = "folder of transcript files (JSONL), run store or a part of it, or bundle"
+    parser.add_argument("--cells", required=True, type=Path, metavar="DIR", help=where)
+    parser.add_argument("--prefix", metavar="P", help="only the cells of this table (default: each by itself)")
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    rule = "when a text shows a value: as the paper does, or with word boundaries and more spellings"
+    parser.add_argument("--matcher", default="published", metavar="published|strict", help=rule)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as one JSON object (- prints it)")
 
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
@@ -127,12 +161,28 @@ def _base(options: argparse.Namespace) -> int:
 
 
 def _score(options: argparse.Namespace) -> int:
-    if not options.cells.is_dir():
-        raise KBookError("is not a folder", str(options.cells), "Give the folder that holds the transcript files")
-    from kbook.scoring.folder import score_folder
+    from kbook.scorecards import score
 
-    score_folder(options.cells)
+    score(options.cells, options.prefix, **_outputs(options))
     return 0
+
+
+def _bundle(options: argparse.Namespace) -> int:
+    from kbook.scorecards import bundle
+
+    bundle(options.cells, options.out, options.prefix)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from kbook.scorecards import report
+
+    report(options.bundle, **_outputs(options))
+    return 0
+
+
+def _outputs(options: argparse.Namespace) -> dict[str, Any]:
+    return {"rule": options.matcher, "json": options.json}
 
 
 def _doctor(_: argparse.Namespace) -> int:

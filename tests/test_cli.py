@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -25,16 +26,14 @@ def calls(monkeypatch):
     """Put modules in place of those that do the work; each call is noted with its arguments."""
     noted = []
 
-    def module(name, function):
+    def module(name, *functions):
         fake = types.ModuleType(name)
-        setattr(fake, function, lambda *args, **kwargs: noted.append((function, args, kwargs)))
+        for function in functions:
+            setattr(fake, function, lambda *a, _name=function, **k: noted.append((_name, a, k)))
         monkeypatch.setitem(sys.modules, name, fake)
 
-    module("kbook.scoring.folder", "score_folder")
-    chapters = types.ModuleType("kbook.chapters")
-    for function in ("run_chapter", "build_book"):
-        setattr(chapters, function, lambda *a, _name=function, **k: noted.append((_name, a, k)))
-    monkeypatch.setitem(sys.modules, "kbook.chapters", chapters)
+    module("kbook.scorecards", "score", "bundle", "report")
+    module("kbook.chapters", "run_chapter", "build_book")
     return noted
 
 
@@ -77,9 +76,29 @@ def test_base_is_trained_or_checked(monkeypatch, capsys, action, function, answe
     assert f"{answer:.3f}" in said and ("below what is required" in said) == bool(status)
 
 
-def test_score_takes_a_folder(calls, tmp_path):
+def test_score_takes_a_folder_a_prefix_a_matcher_and_outputs(calls, tmp_path):
     assert main(["score", "--cells", str(tmp_path)]) == 0
-    assert calls == [("score_folder", (tmp_path,), {})]
+    asked = ["--prefix", "p", "--matcher", "strict", "--json", "a.json"]
+    assert main(["score", "--cells", "x", *asked]) == 0
+    assert calls == [
+        ("score", (tmp_path, None), {"rule": "published", "json": None}),
+        ("score", (Path("x"), "p"), {"rule": "strict", "json": Path("a.json")}),
+    ]
+
+
+def test_bundle_takes_a_folder_and_a_place_and_report_a_bundle(calls):
+    assert main(["bundle", "--cells", "x", "--out", "b", "--prefix", "p"]) == 0
+    assert main(["report", "b", "--json", "-"]) == 0
+    assert calls == [
+        ("bundle", (Path("x"), Path("b"), "p"), {}),
+        ("report", (Path("b"),), {"rule": "published", "json": Path("-")}),
+    ]
+
+
+@pytest.mark.parametrize("command", ["score", "bundle", "report"])
+def test_help_of_the_commands_on_transcripts_says_what_the_exit_status_means(command):
+    out = " ".join(python("-m", "kbook", command, "--help").stdout.split())
+    assert "Exit status: 0, done, with or without warnings; 2, bad input" in out
 
 
 @pytest.mark.parametrize(
@@ -90,9 +109,8 @@ def test_score_takes_a_folder(calls, tmp_path):
         (["run", "x", "-p", "n=1", "-p", "n=2"], "'n' is set twice"),
         (["run", "x", "--profile", "lapto"], "unknown profile 'lapto'. Did you mean laptop?"),
         (["book", "--profile", "lapto"], "unknown profile 'lapto'. Did you mean laptop?"),
-        (["score", "--cells", "no/such/folder"], "no/such/folder: is not a folder."),
     ],
-    ids=["no value", "no name", "twice", "profile of run", "profile of book", "folder"],
+    ids=["no value", "no name", "twice", "profile of run", "profile of book"],
 )
 def test_bad_input_is_one_paragraph_on_stderr_and_status_2(calls, capsys, arguments, message):
     assert main(arguments) == 2
@@ -167,7 +185,9 @@ def test_module_and_version():
 
 def test_help_names_every_command():
     out = python("-m", "kbook", "--help").stdout
-    assert all(f"    {command} " in out for command in ("run", "book", "cells", "base", "score", "doctor"))
+    assert all(
+        f"    {command} " in out for command in ("run", "book", "cells", "base", "score", "bundle", "report", "doctor")
+    )
 
 
 def test_help_and_package_import_nothing_heavy():

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,15 @@ def rows(n: int, leaking: int = 0, channel: str = "answer", **fields: Any) -> li
     """`n` queries of which the first `leaking` show their value in one channel."""
     planted = PLANTED[channel][0]
     return [row(f"q{i}", **((planted if i < leaking else {}) | fields)) for i in range(n)]
+
+
+def write_cell(folder: Path, stem: str, entries: Iterable[Mapping[str, Any]], config: Any = None) -> Path:
+    """Write one cell as the public harness does, with its sidecar where one is given."""
+    path = folder / f"{stem}.jsonl"
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    if config is not None:
+        (folder / f"{stem}.config.json").write_text(json.dumps(config), encoding="utf-8")
+    return path
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from kbook.scoring.cells import CellScores, Pool
 from kbook.scoring.comparisons import BASELINE, Comparison, Group, baseline_of
 from kbook.scoring.notices import Notice
+from kbook.scoring.transcripts import NOTES
 
 
 def gaps(
@@ -34,6 +35,15 @@ def retain_gap(group: Group, pools: Mapping[Group, Pool]) -> str:
         paired = baseline_of(group, pools) is not None
         lack = "no retain rows in common with the baseline" if paired else "there is no retain cell of the baseline"
     return f"{lack}, hence no Δ_sel and no K-Score"
+
+
+def row_notes(cells: Sequence[CellScores]) -> Iterator[Notice]:
+    """Each kind of note on rows once, with how many rows of how many cells it concerns."""
+    for code, text in NOTES.items():
+        found = [(cell.key, warning) for cell in cells for warning in cell.warnings if warning.code == code]
+        if found:
+            n_rows, (key, first) = sum(warning.n_rows for _, warning in found), found[0]
+            yield Notice(code, "", f"{text}: {n_rows} rows in {len(found)} cells, first {ascii(first.first)} in {key}")
 
 
 def _seeds(pools: Mapping[Group, Pool]) -> Iterator[Notice]:

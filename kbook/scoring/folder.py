@@ -1,40 +1,91 @@
-"""Score a folder of transcripts in the official format, and print what comes out.
+"""Find the cells of a folder, whoever made it, and score them.
 
-A cell is a file `PREFIX_LANE_METHOD_SPLIT_seedN.jsonl`. Its prefix stands for the base: cells of different
-prefixes were made apart and are judged apart.
+Three layouts are told apart by what lies there: a bundle (`bundle.json`), official files
+(`PREFIX_LANE_METHOD_SPLIT_seedN.jsonl`), and our own run store or a part of it (`manifest.json` in folders).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from kbook.errors import KBookError, unknown_name
-from kbook.files import read_jsonl
-from kbook.keys import CHANNELS, CellKey, OfficialName, parse_official
+from kbook.errors import KBookError
+from kbook.keys import OfficialName, parse_official
+from kbook.scoring.bundle import MANIFEST as BUNDLE
+from kbook.scoring.bundle import open_bundle
 from kbook.scoring.cells import CellScores, score_rows
-from kbook.scoring.inference import Interval
-from kbook.scoring.panel import Panel, Verdict, judge
-from kbook.scoring.summary import Summary
-from kbook.scoring.transcripts import NOTES
+from kbook.scoring.completeness import row_notes
+from kbook.scoring.inference import Bootstrap
+from kbook.scoring.matching import matcher
+from kbook.scoring.notices import Notice
+from kbook.scoring.panel import DEFAULT, Panel, judge
+from kbook.scoring.runs import find_runs
+from kbook.scoring.sidecars import check_bases, read_sidecar
+from kbook.scoring.sources import (
+    PROTOCOL,
+    Found,
+    Reasons,
+    Source,
+    in_order,
+    read_json,
+    read_reasons,
+    without_sidecar,
+)
 
-PROTOCOL = "kbench"
+REASONS = "not_applicable.json"
+"""Beside official files: which method cannot reach which lane, and why."""
 
 
-def score_folder(path: Path, prefix: str | None = None, *, rule: str = "published") -> None:
-    """Print a plain report of all cells of a folder and of the verdicts that follow from them.
+@dataclass(frozen=True)
+class Scored:
+    """A folder, scored: one panel a prefix, and what was found to make it.
 
     Args:
-        path: folder of transcript files.
-        prefix: judge only the files with this prefix.
+        where: the folder, as it was given.
+        found: its cells and the notices about its files.
+        panels: prefix → judged table.
+        notices: prefix → what a reader must know of the table's files.
         rule: name of the matcher.
+        how: the bootstrap.
+    """
+
+    where: str
+    found: Found
+    panels: Mapping[str, Panel]
+    notices: Mapping[str, tuple[Notice, ...]]
+    rule: str
+    how: Bootstrap
+
+    def warnings(self, prefix: str) -> tuple[Notice, ...]:
+        """All that a reader of one table must know: of its files, of its cells together, and of their rows."""
+        panel = self.panels[prefix]
+        return (*self.notices[prefix], *panel.warnings, *row_notes(panel.cells))
+
+
+def find_cells(path: Path, prefix: str | None = None) -> Found:
+    """List the cells of a folder without reading their rows.
+
+    Args:
+        path: folder of official files, run store or bundle.
+        prefix: only the cells of this table.
 
     Raises:
-        KBookError: as `read_folder`.
+        KBookError: there is no cell (with this prefix), two files hold the same cell, a sidecar or a manifest
+            is damaged or contradicts its cell, or a bundle is not sound.
+    Source: protocol A §5.
     """
-    for name, cells in read_folder(path, prefix, rule=rule).items():
-        print("\n".join(report_lines(name, judge(cells))))
+    if not path.is_dir():
+        raise KBookError("is not a folder", str(path), "Give the folder that holds the transcript files")
+    if (path / BUNDLE).exists():
+        found = open_bundle(path)
+    else:
+        found = _official_files(path)
+        found = found if found.sources else find_runs(path)
+    if not found.sources:
+        remedy = "Name the files PREFIX_LANE_METHOD_SPLIT_seedN.jsonl, as in v77app_R-text_eco_forget_seed0.jsonl"
+        raise KBookError("holds no transcript file, no bundle and no run store", str(path), remedy)
+    return found.only(prefix, str(path))
 
 
 def read_folder(
@@ -42,100 +93,80 @@ def read_folder(
 ) -> dict[str, list[CellScores]]:
     """Read and score every cell of a folder: prefix → cells.
 
-    The prefix is the base of a cell's key. Files whose names are no names of cells are not read.
+    Args:
+        path, prefix: as `find_cells`.
+        rule: name of the matcher.
+        ids_only: as in `transcripts.read_trace`.
 
     Missing: as `cells.score_rows`.
     Raises:
-        KBookError: there is no cell (with this prefix), two files hold the same cell, or one is unreadable.
-    Source: protocol A §5.
+        KBookError: as `find_cells`, or a file of rows is unreadable.
     """
+    return _scores(find_cells(path, prefix), rule, ids_only)
+
+
+def score_folder(path: Path, prefix: str | None = None, *, rule: str = "published", how: Bootstrap = DEFAULT) -> Scored:
+    """Score and judge every table of a folder.
+
+    Args:
+        path, prefix: as `find_cells`.
+        rule: name of the matcher.
+        how: the bootstrap.
+
+    Raises:
+        KBookError: as `read_folder`, or cells that would be compared come from different bases.
+    """
+    matcher(rule)
+    found = find_cells(path, prefix)
+    notices = {prefix: _notices(found, prefix) for prefix in found.prefixes}
+    scores = _scores(found, rule)
+    panels = {}
+    for name, cells in scores.items():
+        panels[name] = judge(cells, how=how, not_applicable=found.not_applicable.get(name))
+        notices[name] += tuple(_other_counts(found.of(name), cells))
+    return Scored(str(path), found, panels, notices, rule, how)
+
+
+def _official_files(path: Path) -> Found:
     named = [(file, name) for file in sorted(path.glob("*.jsonl")) if (name := _official(file)) is not None]
-    if not named:
-        remedy = "Name the files PREFIX_LANE_METHOD_SPLIT_seedN.jsonl, as in v77app_R-text_eco_forget_seed0.jsonl"
-        raise KBookError("holds no transcript file", str(path), remedy)
-    prefixes = list(dict.fromkeys(name.prefix for _, name in named))
-    if prefix is not None and prefix not in prefixes:
-        raise unknown_name("prefix", prefix, prefixes, str(path))
-    files: dict[str, dict[CellKey, Path]] = defaultdict(dict)
-    for file, name in named:
+    sources = in_order([_source(file, name) for file, name in named])
+    known = path / REASONS
+    reasons: Reasons = read_reasons(read_json(known, "a list"), str(known)) if known.exists() else {}
+    prefixes = dict.fromkeys(source.prefix for source in sources)
+    return Found("official files", sources, not_applicable={prefix: reasons for prefix in prefixes})
+
+
+def _source(file: Path, name: OfficialName) -> Source:
+    try:
         key = name.cell(PROTOCOL, name.prefix)
-        if prefix in (None, name.prefix):
-            if key in files[name.prefix]:
-                what = f"the same cell as {files[name.prefix][key].name}"
-                raise KBookError(what, str(file), "Keep one of the two files")
-            files[name.prefix][key] = file
-    return {
-        group: [score_rows(read_jsonl(file), key, rule=rule, ids_only=ids_only) for key, file in cells.items()]
-        for group, cells in files.items()
-    }
-
-
-def report_lines(prefix: str, panel: Panel) -> Iterator[str]:
-    """The plain report of one panel, line by line."""
-    yield f"{prefix}: {len(panel.cells)} cells"
-    yield ""
-    yield "Cells (rate [95% interval]; CER over the rows in which a channel was observed)"
-    width = max(len(str(cell.key)) for cell in panel.cells)
-    for cell, summary in zip(panel.cells, panel.summaries, strict=True):
-        yield f"  {str(cell.key):{width}}  {_rates(summary)}"
-        yield f"  {'':{width}}  {_channels(summary)}"
-    yield ""
-    yield "Verdicts"
-    for verdict in panel.verdicts:
-        yield from _verdict(verdict)
-    for topology in panel.topologies:
-        if not topology.pairs:
-            continue
-        yield ""
-        yield f"Distances between the baselines of {topology.base} (tau {topology.tau:.3f})"
-        for pair in topology.pairs:
-            exempt = " (exempt)" if pair.exempt else ""
-            yield f"  {pair.first} - {pair.second}: {pair.distance:.3f}{exempt}"
-    warnings = [*_cell_warnings(panel), *panel.warnings]
-    if warnings:
-        yield ""
-        yield "Warnings"
-        yield from (f"  {warning}" for warning in warnings)
+    except KBookError as error:
+        raise KBookError(error.what, str(file), error.remedy) from None
+    return Source(name.prefix, key, file, read_sidecar(file, name))
 
 
 def _official(file: Path) -> OfficialName | None:
     try:
-        return parse_official(file.stem)
+        return parse_official(file.stem) if file.is_file() else None
     except KBookError:
         return None
 
 
-def _cell_warnings(panel: Panel) -> Iterator[str]:
-    """Each kind of warning once, with how many rows of how many cells it concerns."""
-    for code, text in NOTES.items():
-        found = [(cell.key, w) for cell in panel.cells for w in cell.warnings if w.code == code]
-        if found:
-            n_rows, (key, first) = sum(warning.n_rows for _, warning in found), found[0]
-            yield f"{text}: {n_rows} rows in {len(found)} cells, first {ascii(first.first)} in {key}"
+def _scores(found: Found, rule: str, ids_only: bool = False) -> dict[str, list[CellScores]]:
+    return {
+        prefix: [score_rows(s.rows(), s.key, rule=rule, ids_only=ids_only) for s in found.of(prefix)]
+        for prefix in found.prefixes
+    }
 
 
-def _rates(summary: Summary) -> str:
-    totals = {"OR(all)": summary.or_all, "graded": summary.graded, "degenerate": summary.degeneration}
-    return f"n {summary.n}  " + "  ".join(f"{name} {_interval(rate)}" for name, rate in totals.items())
+def _notices(found: Found, prefix: str) -> tuple[Notice, ...]:
+    sources = found.of(prefix)
+    return (*without_sidecar(sources), *check_bases(sources))
 
 
-def _channels(summary: Summary) -> str:
-    return "CER  " + "  ".join(
-        f"{name} {rate:.3f}" for name, rate in zip(CHANNELS, summary.cer_available.value, strict=True)
-    )
-
-
-def _interval(rate: Interval) -> str:
-    return f"{rate.value:.3f} [{rate.lo:.3f}, {rate.hi:.3f}]"
-
-
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    words = [verdict.status]
-    words += [f"K-class {verdict.k_class.text}"] if verdict.k_class else []
-    words += [f"selectivity {verdict.selectivity.text}"] if verdict.selectivity else []
-    words += [f"K-Score {verdict.k_score.value:.3f}"] if verdict.k_score else []
-    if verdict.status == "measured":
-        words.append({True: "eligible", False: "not eligible", None: "eligibility unknown"}[verdict.eligible])
-    words += [f"rank {verdict.rank}"] if verdict.rank else []
-    yield f"  {verdict.subject}: " + ", ".join(words)
-    yield from (f"    {reason}" for reason in verdict.reasons)
+def _other_counts(sources: tuple[Source, ...], cells: list[CellScores]) -> Iterator[Notice]:
+    """Name the cells that hold another number of queries than their sidecar says were asked."""
+    for source, cell in zip(sources, cells, strict=True):
+        asked = (source.config or {}).get("n_sample")
+        if isinstance(asked, int) and asked != cell.n:
+            text = f"it has {cell.n} queries, of {asked} that were asked"
+            yield Notice("cell_incomplete", str(cell.key), text)

@@ -20,6 +20,7 @@ NOTICES = {
     "pairing_missing": "a forget cell lacks its retain cell or an untreated reference",
     "run_superseded": "the store holds older runs of a cell, which are not read",
     "run_of_other_origin": "the store holds cells of another base or corpus, which are not read",
+    "run_unfinished": "the store holds runs that were begun and are not complete, which are not read",
     "file_unlisted": "a file of the bundle is not listed in its manifest and is not read",
 }
 
