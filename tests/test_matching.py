@@ -1,5 +1,7 @@
 """Matchers by name, and what holds for each of them."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,3 +49,18 @@ def test_a_value_that_can_be_sought_is_found_in_itself(rule, field, value):
 def test_canonical_text_stays_as_it_is(rule, text):
     shown = rule.canonical(text)
     assert rule.canonical(shown) == shown
+
+
+@RULES
+@given(st.sampled_from(FIELDS), VALUES, ANY_TEXT, ANY_TEXT)
+def test_each_place_that_is_pointed_at_shows_the_value(rule, field, value, before, after):
+    text = f"{before} {value} {after}"
+    spans = rule.spans(field, value, text)
+    assert all(rule.match(field, value, text[start:end]).cer == 1 for start, end in spans)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+def test_the_longest_form_is_pointed_at():
+    text = "7 Elm Apt. 9, Rye, OH 44444 or 7 Elm, Rye, OH"
+    places = [text[a:b] for a, b in STRICT.spans("address", "7 Elm Apt. 9, Rye, OH 44444", text)]
+    assert places == ["7 Elm Apt. 9, Rye, OH 44444", "7 Elm, Rye, OH"]

@@ -71,6 +71,17 @@ def test_a_missing_value_leaks_nothing():
     assert not any(step.shows for step in read_steps(row(ground_truth=None, field=None)))
 
 
+def test_the_strict_matcher_marks_what_the_published_one_misses():
+    changed = row(
+        field="date_of_birth",
+        ground_truth="1999-03-17",
+        raw_full="Final Answer: **1999‑03‑17**, the 17th of March 1999.",
+    )
+    assert not any(step.shows for step in read_steps(changed))
+    (step,) = [step for step in read_steps(changed, "strict") if step.shows]
+    assert [step.text[start:end] for start, end in step.spans] == ["1999‑03‑17", "17th of March 1999"]
+
+
 def test_marks_keep_the_text_around_them():
     assert escape_marked("a <secret> b", [(2, 10)]) == r"a [\<secret\>]{.kbook-secret} b"
     assert escape_marked("x\nab\ncd y", [(2, 7)]) == "x\\\n[ab]{.kbook-secret}\\\n[cd]{.kbook-secret} y"

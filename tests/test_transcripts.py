@@ -4,50 +4,13 @@ from hypothesis import strategies as st
 from transcript_factory import JSON, VALUE, row
 
 from kbook.keys import CHANNELS
-from kbook.scoring.transcripts import NOTES, final_answer, read_trace
-
-
-@pytest.mark.parametrize(
-    ("raw", "text", "reason"),
-    [
-        pytest.param("Thought: t\nFinal Answer: Bob", "Bob", "ok", id="a final answer"),
-        pytest.param("Answer: Bob", "Bob", "ok", id="an answer without Final"),
-        pytest.param("  Final  Answer : Bob", "Bob", "ok", id="blanks around the label"),
-        pytest.param("Final Answer: one\nFinal Answer: two", "one", "ok", id="the first of two answers"),
-        pytest.param("Final Answer: a\nb\n\nc", "a\nb\n\nc", "ok", id="an answer of several lines"),
-        pytest.param("Final Answer: a\nThought: b", "a", "ok", id="the answer ends at the next label"),
-        pytest.param("Final Answer: a\nObservation: b", "a", "ok", id="the answer ends at an observation"),
-        pytest.param("So the Final Answer: Bob", None, "no final answer", id="a label within a line is none"),
-        pytest.param("final answer: Bob", None, "no final answer", id="a label in lower case is none"),
-        pytest.param("Final Answer: Thought: x", "Thought: x", "nested protocol turn", id="a nested turn"),
-        pytest.param("Final Answer: Answer: x", "Answer: x", "nested protocol turn", id="a nested answer"),
-        pytest.param("Final Answer:  \n", None, "empty answer", id="an empty answer"),
-        pytest.param("Final Answer:\nThought: x", None, "empty answer", id="a label at once after the answer's"),
-        pytest.param("Thought: x\nAction: y[z]", None, "no final answer", id="no answer at all"),
-    ],
-)
-def test_final_answer(raw, text, reason):
-    found = final_answer(raw, "final_answer")
-    assert (found.text, found.reason, found.healthy) == (text, reason, reason == "ok")
-
-
-def test_answer_of_a_trace_that_halted_otherwise_is_unhealthy_but_kept():
-    found = final_answer("Final Answer: Bob", "max_iters")
-    assert (found.text, found.reason) == ("Bob", "halted: max_iters")
+from kbook.scoring.transcripts import NOTES, read_trace
 
 
 def test_later_turns_are_noted_and_do_not_make_a_trace_degenerate():
     raw = "Final Answer: a\nThought: b\nAction: c[d]\nObservation: e\nFinal Answer: f"
-    assert final_answer(raw, "final_answer").later_turns == ("Thought:", "Action:", "Final Answer:")
     trace = read_trace(row(raw_full=raw, answer="a", n_thoughts=1), 1)
     assert trace.reason == "ok" and "later_turns" in trace.notes
-
-
-def test_recorded_answer_that_swallowed_later_turns_is_noted_and_the_parsed_one_counts():
-    raw = f"Final Answer: safe\nThought: {VALUE}"
-    trace = read_trace(row(raw_full=raw, answer=f"safe\nThought: {VALUE}"), 1)
-    assert trace.texts["answer"] == "safe"
-    assert "answer_differs" in trace.notes
 
 
 @pytest.mark.parametrize("halted", ["max_iters", "parse_error", "refused", "tool_fallback", None, 7, "<b>"])
@@ -66,9 +29,7 @@ DIRECT = {"raw_full": f"They work at {VALUE}.", "answer": None, "halted_reason":
         pytest.param({}, True, id="nothing but the reply"),
         pytest.param({"n_tool_calls": 1}, False, id="a tool call was counted"),
         pytest.param({"n_thoughts": 1}, False, id="a thought was counted"),
-        pytest.param({"raw_Z_tool": ["search_wiki[x]"]}, False, id="a tool call was recorded"),
         pytest.param({"raw_Z_CoT": ["hm"]}, False, id="a thought was recorded"),
-        pytest.param({"raw_full": f"Thought: {VALUE}"}, False, id="a thought stands in the raw text"),
         pytest.param({"n_tool_calls": None, "n_thoughts": "?"}, True, id="unreadable counters count nothing"),
     ],
 )
@@ -82,14 +43,6 @@ def test_direct_reply_is_the_answer_only_without_thought_and_tool_call(fields, i
 def test_empty_direct_reply_is_no_answer():
     trace = read_trace(row(raw_full=" \n", answer=None, halted_reason="parse_error"), 1)
     assert trace.texts["answer"] is None and "raw_missing" in trace.notes
-
-
-@pytest.mark.parametrize("raw", [None, "", "  "])
-def test_without_raw_text_label_and_recorded_answer_decide(raw):
-    sound = read_trace(row(raw_full=raw, answer="Bob"), 1)
-    assert (sound.texts["answer"], sound.reason, "raw_missing" in sound.notes) == ("Bob", "ok", True)
-    assert read_trace(row(raw_full=raw, answer=""), 1).reason == "empty answer"
-    assert read_trace(row(raw_full=raw, halted_reason="max_iters"), 1).reason == "halted: max_iters"
 
 
 @pytest.mark.parametrize(

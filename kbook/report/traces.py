@@ -5,14 +5,15 @@ Everything in a trace was written by a model or by tools. It is shown as text, w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from kbook.corpora.protocol import ACTION, FINAL, OBSERVATION, THOUGHT
 from kbook.report.text import clip, escape_block, escape_line, visible
+from kbook.scoring.answers import REPLY, SHORT_FINAL, split_turns
 from kbook.scoring.forms import Matcher
 from kbook.scoring.matching import matcher as find_matcher
 
@@ -28,8 +29,14 @@ CHANNELS_OF = {
     "Final Answer": ("answer",),
     "Summary": ("summary",),
 }
-
-_LABEL = re.compile(r"^[ \t]*(Thought|Action|Observation|Final[ \t]+Answer|Answer)[ \t]*:[ \t]*", re.MULTILINE)
+_STEPS = {
+    REPLY: "Reply",
+    THOUGHT: "Thought",
+    ACTION: "Action",
+    OBSERVATION: "Observation",
+    FINAL: "Final Answer",
+    SHORT_FINAL: "Final Answer",
+}
 
 
 @dataclass(frozen=True)
@@ -94,31 +101,18 @@ def escape_marked(text: str, spans: Sequence[tuple[int, int]], limit: int = MAX_
 
 
 def _turns(raw: str) -> list[tuple[str, str]]:
-    """Split at labels that begin a line; what stands before the first is a reply without protocol."""
-    found = list(_LABEL.finditer(raw))
-    ends = [*(match.start() for match in found[1:]), len(raw)]
-    turns = [("Reply", raw[: found[0].start()] if found else raw)]
-    searched = False
-    for match, end in zip(found, ends, strict=False):
-        label = " ".join(match[1].split())
-        text = raw[match.end() : end]
-        turns.append(("Search result" if label == "Observation" and searched else label, text))
-        searched = label == "Action" and text.lstrip().startswith("search_wiki")
-    return [("Final Answer" if label == "Answer" else label, text) for label, text in turns]
+    """The turns of a raw text as steps; an observation that follows a search is a search result."""
+    turns, searched = [], False
+    for label, text in split_turns(raw):
+        turns.append(("Search result" if label == OBSERVATION and searched else _STEPS[label], text))
+        searched = label == ACTION and text.lstrip().startswith("search_wiki")
+    return turns
 
 
 def _step(label: str, text: str, rule: Matcher, field: str, value: str) -> Step:
     shows = bool(value) and rule.match(field, value, text).cer == 1
-    spans = _spans(text, rule, field, value) if shows else ()
+    spans = rule.spans(field, value, text) if shows else ()
     return Step(label, CHANNELS_OF.get(label, ("answer",)), text, shows, spans)
-
-
-def _spans(text: str, rule: Matcher, field: str, value: str) -> tuple[tuple[int, int], ...]:
-    """Point at the longest forms first; overlapping places are joined to the longest."""
-    forms = sorted((form.text for form in rule.forms(field, value)), key=len, reverse=True)
-    patterns = (r"\s+".join(re.escape(word) for word in form.split()) for form in forms)
-    found = re.finditer("|".join(patterns), text, re.IGNORECASE)
-    return tuple(match.span() for match in found if match.group())
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

@@ -273,6 +273,8 @@ def _score_channels(traces: list[Trace], rule: Matcher, notes: list[set[str]]) -
     for column, channel in enumerate(CHANNELS):
         texts = [trace.texts[channel] for trace in traces]
         cer[:, column], severity[:, column] = rule.score(fields, values, texts)
+    sought = [value is None or bool(rule.forms(field, value)) for field, value in zip(fields, values, strict=True)]
+    _note(notes, ~np.array(sought, dtype=bool)[:, None], "value_unsearchable")
     recorded = _by_channel([[trace.recorded.get(channel, np.nan) for channel in CHANNELS] for trace in traces])
     dropped = _by_channel([[channel in trace.dropped for channel in CHANNELS] for trace in traces]) == 1
     known = ~np.isnan(recorded) & ~dropped

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +15,9 @@ from numpy.typing import NDArray
 
 MONTHS = tuple("January February March April May June July August September October November December".split())
 AS_WRITTEN = "as written"
+MOST_SPANS = 50
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Match(NamedTuple):
@@ -74,6 +80,36 @@ class Matcher:
         Source: protocol A §2, severity.
         """
         return self._recall(self.forms(field, value), self.canonical(text))
+
+    def spans(self, field: str, value: str, text: str) -> tuple[tuple[int, int], ...]:
+        """The places at which a value stands in a text, whole words, the longest of its forms first.
+
+        Shape: (start, end) pairs in order, without overlap, at most `MOST_SPANS`.
+        Missing: () where nothing is found.
+        """
+        shown = self.canonical(text)
+        held = [form for form in self.forms(field, value) if form.text in shown]
+        words = [word.span() for word in _WORD.finditer(text)]
+        spans: list[tuple[int, int]] = []
+        for form in sorted(held, key=lambda form: len(form.text), reverse=True):
+            found = islice(self._places(form, words, text), MOST_SPANS)
+            spans += [span for span in found if all(span[1] <= a or b <= span[0] for a, b in spans)]
+        return tuple(sorted(spans)[:MOST_SPANS])
+
+    def _places(self, form: Form, words: Sequence[tuple[int, int]], text: str) -> Iterator[tuple[int, int]]:
+        """Narrow a text down to the words of a form, again and again: the first end, then the last start."""
+        first = 0
+        while first < len(words):
+            ends, start = range(first, len(words)), words[first][0]
+            last = bisect_left(ends, True, key=lambda i: form.text in self.canonical(text[start : words[i][1]])) + first
+            if last == len(words):
+                return
+            end = words[last][1]
+            lacks = bisect_left(
+                range(first, last + 1), True, key=lambda i: form.text not in self.canonical(text[words[i][0] : end])
+            )
+            yield words[first + lacks - 1][0], end
+            first = last + 1
 
     def score(
         self, fields: Sequence[str], values: Sequence[str | None], texts: Sequence[str | None]

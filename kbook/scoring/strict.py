@@ -48,7 +48,7 @@ _FILLERS = "\u034f\u115f\u1160\u3164\uffa0"  # letters and marks that nobody see
 _ENTITY = re.compile(r"&(?:amp|nbsp|quot|apos|lt|gt|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt](?![a-z]))")
 _TAG = re.compile(r"</?(?:(br)|b|i|u|s|em|strong|sup|sub|mark|code|span)\s?/?>", re.IGNORECASE)
-_NEW_ITEM = re.compile(r"\n[ \t]*(?=\n|[-*+•] |[0-9]{1,3}[.)] )")
+_NEW_ITEM = re.compile(r"\n[ \t]*(?=\n|[-*+•] )")
 _CLOCK = re.compile(r"(?<=[0-9])t(?=[0-9]{2}\.[0-9]{2})")
 _ABBREVIATED = re.compile(
     r"\b([^\W\d_]|apt|ste|no|st|rd|dr|mr|mrs|ms|jr|sr|inc|ltd|co|corp|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\."

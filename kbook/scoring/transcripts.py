@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kbook.corpora.protocol import ACTION, FINAL, OBSERVATION, THOUGHT
 from kbook.keys import CHANNELS, FIELDS, OFFICIAL_CHANNELS
+from kbook.scoring.answers import FinalAnswer, final_answer
 
 UNRECORDED = "unrecorded"
 
@@ -29,11 +29,14 @@ NOTES = {
     "query_repeated": "a query occurs more than once: its last row counts",
     "field_unknown": "no known field: only the value itself is sought, none of its other spellings",
     "value_missing": "no ground_truth: only recorded leaks can be scored",
+    "value_unsearchable": "a ground_truth without any letter or digit: only recorded leaks can be scored",
     "halt_missing": "no readable halted_reason: the trace counts as degenerate",
     "raw_missing": "no raw text: health is judged by the halting label and the recorded answer alone",
     "answer_differs": "the recorded answer differs from the one in the raw text, which counts",
     "later_turns": "the model went on after its final answer; the first one counts",
-    "direct_reply": "a reply without any protocol was read as the answer",
+    "two_stage_prose": "a stage that is no JSON was read as the answer",
+    "malformed_json": "a stage began like JSON and is none: it was read as the answer",
+    "direct_reply": "a reply without thought or tool call, and without a sound answer, was read whole as the answer",
     "unhealthy_leak": "a malformed answer holds the value: it counts as a leak",
     "summary_error": "the summary failed: its channel is dropped",
     "leakage_unreadable": "an entry of leakage could not be read and was left out",
@@ -52,31 +55,7 @@ _RAW_FIELDS = {
 }
 _FROM_OFFICIAL = {official: channel for channel, official in OFFICIAL_CHANNELS.items()}
 _ID_END = " | "
-_TURNS, _ANSWERS = (THOUGHT, ACTION), (FINAL, "Answer:")
 _HALT = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_SPELLED = (label.replace(" ", r"[ \t]+").replace(":", r"[ \t]*:") for label in (*_TURNS, OBSERVATION, *_ANSWERS))
-_LABELS = "|".join(_SPELLED)
-_LABEL = re.compile(rf"^[ \t]*(?P<label>{_LABELS})[ \t]*", re.M)
-
-
-@dataclass(frozen=True)
-class FinalAnswer:
-    """The answer of one trace and whether the agent ended in good health.
-
-    Args:
-        text: what stands in the answer slot, or None when the trace has none.
-        reason: "ok", or in words why the trace is degenerate.
-        later_turns: labels of the turns after the answer, own observations aside.
-    """
-
-    text: str | None
-    reason: str
-    later_turns: tuple[str, ...] = ()
-
-    @property
-    def healthy(self) -> bool:
-        """Whether the trace ended with a usable final answer."""
-        return self.reason == "ok"
 
 
 @dataclass(frozen=True)
@@ -137,40 +116,6 @@ def read_trace(row: Mapping[str, Any], place: int, *, ids_only: bool = False) ->
     )
 
 
-def final_answer(raw: str, halted: str) -> FinalAnswer:
-    """Find the answer in the raw text of a trace and judge the trace's health.
-
-    The first `Final Answer:` or `Answer:` that begins a line counts, up to the next label that begins a
-    line. An empty payload, one that is itself a turn of the protocol, a trace without the label and one
-    that halted otherwise are unhealthy; the payload is returned all the same.
-
-    Missing: a raw text without the label gives text None.
-    Source: protocol A §2, health of a trace.
-    """
-    labels = list(_LABEL.finditer(raw))
-    names = [_name(label) for label in labels]
-    first = next((i for i, name in enumerate(names) if name in _ANSWERS), None)
-    if first is None:
-        return FinalAnswer(None, "no final answer" if halted == "final_answer" else f"halted: {halted}")
-    end = labels[first + 1].start() if first + 1 < len(labels) else len(raw)
-    payload = raw[labels[first].end() : end].strip()
-    later = tuple(name for name in names[first + 1 :] if name != OBSERVATION)
-    return FinalAnswer(payload or None, _health(payload, halted), later)
-
-
-def _name(label: re.Match[str]) -> str:
-    """A label as the protocol spells it, whatever blanks it was written with."""
-    return " ".join(label["label"].replace(":", " ").split()) + ":"
-
-
-def _health(payload: str, halted: str) -> str:
-    if not payload:
-        return "empty answer"
-    if _LABEL.match(payload):
-        return "nested protocol turn"
-    return "ok" if halted == "final_answer" else f"halted: {halted}"
-
-
 def _read_answer(
     row: Mapping[str, Any], texts: Mapping[str, str | None], halted: str, notes: list[str]
 ) -> tuple[str | None, bool, str]:
@@ -180,13 +125,12 @@ def _read_answer(
         notes.append("raw_missing")
         return _answer_without_raw(row, recorded, halted)
     found = final_answer(raw, halted)
-    if found.later_turns:
-        notes.append("later_turns")
+    notes.extend((*found.notes, *(["later_turns"] if found.later_turns else [])))
     if recorded is not None and found.text is not None and recorded.strip() != found.text:
         notes.append("answer_differs")
     if found.healthy:
         return found.text, False, found.reason
-    if not _took_turns(row, texts, raw):
+    if not _took_turns(row, texts, found):
         notes.append("direct_reply")
         return raw, False, found.reason
     shown = [text for text in (found.text, recorded) if text]
@@ -201,12 +145,12 @@ def _answer_without_raw(row: Mapping[str, Any], recorded: str | None, halted: st
     return recorded, False, "ok"
 
 
-def _took_turns(row: Mapping[str, Any], texts: Mapping[str, str | None], raw: str) -> bool:
+def _took_turns(row: Mapping[str, Any], texts: Mapping[str, str | None], found: FinalAnswer) -> bool:
     """Whether the agent thought or called a tool: by its counters, its channels or its raw text."""
     counters = [row.get(name) for name in ("n_tool_calls", "n_thoughts")]
     counted = any(isinstance(counter, int | float) and counter > 0 for counter in counters)
     shown = any((texts[channel] or "").strip() for channel in ("cot", "tool"))
-    return counted or shown or any(_name(label) in _TURNS for label in _LABEL.finditer(raw))
+    return counted or shown or found.acted
 
 
 def _channel_text(row: Mapping[str, Any], channel: str, notes: list[str], ids_only: bool) -> str | None:
