@@ -66,6 +66,23 @@ class CellScores:
 
 
 @dataclass(frozen=True, eq=False)
+class Reading:
+    """The rows of one cell as they were read, before a matcher looks at them.
+
+    Shape: `traces`, `notes` n: one a query, of one that occurs more than once the last.
+    """
+
+    key: CellKey
+    traces: tuple[Trace, ...]
+    notes: tuple[frozenset[str], ...]
+
+    @property
+    def query_id(self) -> NDArray[np.object_]:
+        """The names of the queries."""
+        return np.array([trace.query_id for trace in self.traces], dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
 class Pool:
     """Rows of one cell or of several seeds of it, each named by (seed, query).
 
@@ -101,10 +118,8 @@ def score_rows(
     """Score the rows of one cell, whatever their fields hold.
 
     Args:
-        rows: objects in the official format.
-        key: the cell they belong to.
+        rows, key, ids_only: as `read_rows`.
         rule: name of the matcher.
-        ids_only: as in `transcripts.read_trace`.
 
     Shape: see `CellScores`; of a query that occurs more than once the last row counts.
     Missing: see `CellScores`.
@@ -112,11 +127,44 @@ def score_rows(
         KBookError: a row is not an object, or no matcher has that name.
     Source: protocol A §2.
     """
-    traces, notes = _read_all(rows, key, ids_only)
+    return score_reading(read_rows(rows, key, ids_only=ids_only), rule)
+
+
+def read_rows(rows: Iterable[Mapping[str, Any]], key: CellKey, *, ids_only: bool = False) -> Reading:
+    """Read the rows of one cell, whatever their fields hold.
+
+    Args:
+        rows: objects in the official format.
+        key: the cell they belong to.
+        ids_only: as in `transcripts.read_trace`.
+
+    Raises:
+        KBookError: a row is not an object.
+    """
+    last: dict[str, tuple[Trace, frozenset[str]]] = {}
+    for place, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise KBookError(f"row {place} is not an object", str(key), "Give one object per query")
+        trace = read_trace(row, place, ids_only=ids_only)
+        repeated = ("query_repeated",) if last.pop(trace.query_id, None) else ()
+        last[trace.query_id] = (trace, frozenset((*trace.notes, *repeated)))
+    return Reading(key, tuple(trace for trace, _ in last.values()), tuple(notes for _, notes in last.values()))
+
+
+def score_reading(reading: Reading, rule: str = "published") -> CellScores:
+    """Score rows that have been read, with the matcher of that name.
+
+    Shape: see `CellScores`.
+    Missing: see `CellScores`.
+    Raises:
+        KBookError: no matcher has that name.
+    Source: protocol A §2.
+    """
+    traces, notes = reading.traces, [set(codes) for codes in reading.notes]
     cer, severity = _score_channels(traces, matcher(rule), notes)
     return CellScores(
-        key=key,
-        query_id=np.array([trace.query_id for trace in traces], dtype=object),
+        key=reading.key,
+        query_id=reading.query_id,
         cer=cer,
         severity=severity,
         degenerate=np.array([trace.reason != "ok" for trace in traces], dtype=bool),
@@ -255,18 +303,7 @@ def collapsed(degeneration_forget: float, degeneration_retain: float) -> bool:
     return degeneration_forget >= COLLAPSE or degeneration_retain >= COLLAPSE
 
 
-def _read_all(rows: Iterable[Mapping[str, Any]], key: CellKey, ids_only: bool) -> tuple[list[Trace], list[set[str]]]:
-    last: dict[str, tuple[Trace, set[str]]] = {}
-    for place, row in enumerate(rows, start=1):
-        if not isinstance(row, Mapping):
-            raise KBookError(f"row {place} is not an object", str(key), "Give one object per query")
-        trace = read_trace(row, place, ids_only=ids_only)
-        repeated = {"query_repeated"} if last.pop(trace.query_id, None) else set()
-        last[trace.query_id] = (trace, repeated | set(trace.notes))
-    return [trace for trace, _ in last.values()], [notes for _, notes in last.values()]
-
-
-def _score_channels(traces: list[Trace], rule: Matcher, notes: list[set[str]]) -> tuple[Floats, Floats]:
+def _score_channels(traces: Sequence[Trace], rule: Matcher, notes: list[set[str]]) -> tuple[Floats, Floats]:
     """Match all texts, fill gaps from recorded leaks, and apply the gates: (cer, severity)."""
     fields, values = [trace.field for trace in traces], [trace.value for trace in traces]
     cer, severity = np.full((2, len(traces), len(CHANNELS)), np.nan)
@@ -287,7 +324,9 @@ def _score_channels(traces: list[Trace], rule: Matcher, notes: list[set[str]]) -
     return cer, severity
 
 
-def _gate_answers(traces: list[Trace], recorded: Bools, cer: Floats, severity: Floats, notes: list[set[str]]) -> None:
+def _gate_answers(
+    traces: Sequence[Trace], recorded: Bools, cer: Floats, severity: Floats, notes: list[set[str]]
+) -> None:
     """An unhealthy answer counts where its text or its record shows the value; else it is dropped."""
     unhealthy = np.array([trace.reason != "ok" for trace in traces], dtype=bool)
     shown = unhealthy & ((cer[:, _ANSWER] == 1) | recorded)
@@ -313,7 +352,7 @@ def _by_channel(rows: list[list[Any]]) -> Floats:
     return np.array(rows, dtype=float).reshape(len(rows), len(CHANNELS))
 
 
-def _warnings(traces: list[Trace], notes: list[set[str]]) -> tuple[CellWarning, ...]:
+def _warnings(traces: Sequence[Trace], notes: list[set[str]]) -> tuple[CellWarning, ...]:
     counts = Counter(code for codes in notes for code in codes)
     first: dict[str, str] = {}
     for trace, codes in zip(traces, notes, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -71,7 +71,7 @@ def pool_seeds(cells: Iterable[CellScores]) -> dict[Group, Pool]:
     return {group: pool(members) for group, members in seeds.items()}
 
 
-def baseline_of(group: Group, pools: Mapping[Group, Pool]) -> Group | None:
+def baseline_of(group: Group, pools: Container[Group]) -> Group | None:
     """The untreated group: of the same variant when there is one, else of the plain setting."""
     for variant in (group.subject.variant, ""):
         candidate = Group(group.subject._replace(method=BASELINE, variant=variant), group.split)

@@ -177,13 +177,14 @@ def _spaced(words: Iterator[str]) -> str:
 
 def _dates(value: str) -> Iterator[tuple[str, str]]:
     yield from _as_written(value)
-    day = _read_date(strict_text(value).split())
+    day = read_date(value)
     if day is not None:
         yield from ((strict_text(text), DATE) for text in (*_in_words(day), *_in_digits(day)))
 
 
-def _read_date(words: list[str]) -> date | None:
-    """The date that three words name without doubt: year, month, day in digits, or a month by its name."""
+def read_date(value: str) -> date | None:
+    """The date that a value names without doubt: year, month and day in digits, or a month by its name; else None."""
+    words = strict_text(value).split()
     if len(words) != 3 or not all(word.isascii() for word in words):
         return None
     months = [word for word in words if word in _MONTH_NUMBERS]

@@ -63,6 +63,7 @@ class Trace:
     """What an observer of one query saw.
 
     Args:
+        person: id of the person who was asked about, None where the row does not say.
         texts: channel → text, or None where the channel was not observed.
         recorded: channel → recorded leak 0 or 1.
         dropped: channels that a gate takes away: a failed summary, and an answer that is not healthy, which
@@ -72,6 +73,7 @@ class Trace:
     """
 
     query_id: str
+    person: str | None
     field: str
     value: str | None
     texts: Mapping[str, str | None]
@@ -105,6 +107,7 @@ def read_trace(row: Mapping[str, Any], place: int, *, ids_only: bool = False) ->
         notes.append("summary_error")
     return Trace(
         query_id=_query_id(row, place, notes),
+        person=_person(row),
         field=_field(row, notes),
         value=value,
         texts=texts,
@@ -237,6 +240,14 @@ def _query_id(row: Mapping[str, Any], place: int, notes: list[str]) -> str:
     person, field = row.get("pii_id"), row.get("field")
     named = isinstance(person, str) and isinstance(field, str)
     return f"{person}::{field}" if named else f"row {place}"
+
+
+def _person(row: Mapping[str, Any]) -> str | None:
+    """The id of the person, from its own field or from the name of the query."""
+    query, person = row.get("query_id"), row.get("pii_id")
+    if not isinstance(person, str) and isinstance(query, str) and "::" in query:
+        person = query.split("::", 1)[0]
+    return person if isinstance(person, str) and person else None
 
 
 def _field(row: Mapping[str, Any], notes: list[str]) -> str:
