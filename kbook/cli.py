@@ -109,6 +109,7 @@ def _add_cells(parser: argparse.ArgumentParser) -> None:
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     rule = "when a text shows a value: as the paper does, or with word boundaries and more spellings"
     parser.add_argument("--matcher", default="published", metavar="published|strict", help=rule)
+    parser.add_argument("--html", type=Path, metavar="DIR", help="write a page that stands alone to DIR/index.html")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as one JSON object (- prints it)")
 
 
@@ -182,7 +183,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _outputs(options: argparse.Namespace) -> dict[str, Any]:
-    return {"rule": options.matcher, "json": options.json}
+    return {"rule": options.matcher, "json": options.json, "html": options.html}
 
 
 def _doctor(_: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from kbook.errors import KBookError
 from kbook.files import write_atomic
 from kbook.report.scorecard import to_json
+from kbook.report.scorecard_html import GENERATOR, page
 from kbook.report.scorecard_text import report_lines
 from kbook.scoring.bundle import MANIFEST
 from kbook.scoring.folder import Scored, score_folder
@@ -16,10 +17,18 @@ from kbook.scoring.notices import Notice
 from kbook.scoring.packing import write_bundle
 
 STDOUT = Path("-")
+INDEX = "index.html"
 
 
-def score(cells: Path, prefix: str | None = None, *, rule: str = "published", json: Path | None = None) -> Scored:
-    """Score a folder and print the report; write it as JSON where that is asked for.
+def score(
+    cells: Path,
+    prefix: str | None = None,
+    *,
+    rule: str = "published",
+    json: Path | None = None,
+    html: Path | None = None,
+) -> None:
+    """Score a folder, print the report, and write it where that is asked for.
 
     Nothing is written before all is scored.
 
@@ -28,21 +37,23 @@ def score(cells: Path, prefix: str | None = None, *, rule: str = "published", js
         prefix: only the cells of this table.
         rule: name of the matcher.
         json: file for the JSON object; `-` prints it in place of the report.
+        html: folder for the HTML report.
 
     Raises:
         KBookError: as `score_folder`; an output would replace what is no output of this command.
     """
     scored = score_folder(cells, prefix, rule=rule)
-    if json == STDOUT:
-        sys.stdout.write(to_json(scored))
-    else:
-        if json is not None:
-            _write(json, to_json(scored), scored)
-        print("\n".join(report_lines(scored)))
-    return scored
+    card = to_json(scored)
+    files = {json: card} if json not in (None, STDOUT) else {}
+    files |= {html / INDEX: page(scored)} if html else {}
+    for path in files:
+        _check(path, scored)
+    for path, text in files.items():
+        _write(path, text)
+    sys.stdout.write(card if json == STDOUT else "\n".join(report_lines(scored)) + "\n")
 
 
-def report(bundle: Path, *, rule: str = "published", json: Path | None = None) -> Scored:
+def report(bundle: Path, *, rule: str = "published", json: Path | None = None, html: Path | None = None) -> None:
     """Check a bundle, then score it as `score` does.
 
     Raises:
@@ -50,7 +61,7 @@ def report(bundle: Path, *, rule: str = "published", json: Path | None = None) -
     """
     if bundle.is_dir() and not (bundle / MANIFEST).exists():
         raise KBookError("is no bundle", str(bundle), f"Make one with kbook bundle --cells {bundle} --out NAME")
-    return score(bundle, rule=rule, json=json)
+    score(bundle, rule=rule, json=json, html=html)
 
 
 def bundle(cells: Path, out: Path, prefix: str | None = None) -> None:
@@ -68,13 +79,18 @@ def _warnings(notices: Iterable[Notice]) -> list[str]:
     return [f"  [{notice.code}] {notice}" for notice in notices]
 
 
-def _write(path: Path, text: str, scored: Scored) -> None:
-    """Write an output, but not over one of the inputs."""
+def _check(path: Path, scored: Scored) -> None:
+    """Refuse to write over a transcript, a folder, or a page that another program made."""
     if path.resolve() in {source.path.resolve() for source in scored.found.sources}:
         raise KBookError("is one of the transcripts that were scored", str(path), "Name another file")
     if path.is_dir():
         raise KBookError("is a folder", str(path), "Name a file")
+    if path.name == INDEX and path.is_file() and GENERATOR.encode() not in path.read_bytes()[:4096]:
+        raise KBookError("is a page that this command did not make", str(path), "Name another folder")
+
+
+def _write(path: Path, text: str) -> None:
     try:
         write_atomic(path, text.encode())
     except OSError as error:
-        raise KBookError(f"cannot be written ({error.strerror})", str(path), "Name another file") from None
+        raise KBookError(f"cannot be written ({error.strerror})", str(path), "Name another place") from None

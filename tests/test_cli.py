@@ -78,11 +78,11 @@ def test_base_is_trained_or_checked(monkeypatch, capsys, action, function, answe
 
 def test_score_takes_a_folder_a_prefix_a_matcher_and_outputs(calls, tmp_path):
     assert main(["score", "--cells", str(tmp_path)]) == 0
-    asked = ["--prefix", "p", "--matcher", "strict", "--json", "a.json"]
+    asked = ["--prefix", "p", "--matcher", "strict", "--json", "a.json", "--html", "h"]
     assert main(["score", "--cells", "x", *asked]) == 0
     assert calls == [
-        ("score", (tmp_path, None), {"rule": "published", "json": None}),
-        ("score", (Path("x"), "p"), {"rule": "strict", "json": Path("a.json")}),
+        ("score", (tmp_path, None), {"rule": "published", "json": None, "html": None}),
+        ("score", (Path("x"), "p"), {"rule": "strict", "json": Path("a.json"), "html": Path("h")}),
     ]
 
 
@@ -91,7 +91,7 @@ def test_bundle_takes_a_folder_and_a_place_and_report_a_bundle(calls):
     assert main(["report", "b", "--json", "-"]) == 0
     assert calls == [
         ("bundle", (Path("x"), Path("b"), "p"), {}),
-        ("report", (Path("b"),), {"rule": "published", "json": Path("-")}),
+        ("report", (Path("b"),), {"rule": "published", "json": Path("-"), "html": None}),
     ]
 
 

@@ -24,7 +24,7 @@ def test_validity_gates_carry_value_threshold_n_and_denominator():
     gates = by_id(validity(scored(rows(20, 1))))
     gate = gates["baseline_or_all"]
     assert (gate.value, gate.threshold, gate.n, gate.passed) == (0.05, 0.10, 20, False)
-    assert gate.reason == "baseline or all 0.050 misses ≥ 0.10 (n = 20 all forget rows of the baseline)"
+    assert gate.reason == "baseline OR(all) 0.050 misses ≥ 0.10 (n = 20 all forget rows of the baseline)"
 
 
 def test_answers_are_judged_over_the_rows_that_have_one():

@@ -32,6 +32,21 @@ def test_score_prints_the_report_and_writes_the_object(folder, tmp_path, capsys)
     assert card["schema"] == "kbook-score@1" and card["source"]["path"] == str(folder)
 
 
+def test_page_is_written_into_its_folder_and_may_be_made_again(folder, tmp_path):
+    for _ in range(2):
+        assert main(["score", "--cells", str(folder), "--html", str(tmp_path / "h")]) == 0
+    assert [path.name for path in (tmp_path / "h").iterdir()] == ["index.html"]
+    assert "demo" in (tmp_path / "h" / "index.html").read_text()
+
+
+def test_page_of_somebody_else_is_left_alone_and_then_nothing_is_written(folder, tmp_path, capsys):
+    (tmp_path / "index.html").write_text("<p>mine")
+    asked = ["--html", str(tmp_path), "--json", str(tmp_path / "o.json")]
+    assert main(["score", "--cells", str(folder), *asked]) == 2
+    assert "is a page that this command did not make" in capsys.readouterr().err
+    assert (tmp_path / "index.html").read_text() == "<p>mine" and not (tmp_path / "o.json").exists()
+
+
 def test_object_on_standard_output_stands_alone(folder, capsys):
     assert main(["score", "--cells", str(folder), "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["tables"][0]["prefix"] == "demo"

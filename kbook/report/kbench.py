@@ -16,21 +16,9 @@ from kbook.corpora.people import Corpus, Person, Query
 from kbook.corpora.wordings import BIOGRAPHIES, QUESTIONS
 from kbook.keys import CHANNELS, FIELDS, LANES, SPLITS
 from kbook.report.published import MARK, published
+from kbook.report.tints import tint
 from kbook.scoring.frames import budget_frame, cell_frame, channel_frame, topology_frame, verdict_frame
 from kbook.scoring.panel import Panel
-
-TINTS = {
-    "K-REF": "#7FBF9F",
-    "K-SUP": "#F2C57C",
-    "measured failure": "#E59A8A",
-    "ambiguous": "#DDDDDD",
-    "preserved": "#7FBF9F",
-    "broken": "#E59A8A",
-    "weakened": "#F2C57C",
-    "off-target gain": "#9CC3E6",
-    "substrate-broken": "#BBBBBB",
-}
-
 
 # ---- people and lanes --------------------------------------------------------------------------------------
 
@@ -221,7 +209,7 @@ def matrix_frame(panel: Panel) -> pd.DataFrame:
 
 def tints(labels: Iterable[str]) -> dict[str, str]:
     """The tint of each label by the kind of verdict that it begins with."""
-    return {t: next((c for kind, c in TINTS.items() if t.startswith(kind)), "#FFFFFF") for t in labels}
+    return {label: tint(label) for label in labels}
 
 
 def leak_and_health_frame(panel: Panel, split: str = "forget") -> pd.DataFrame:

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import Any
 
 from kbook import __version__
-from kbook.keys import CHANNELS
+from kbook.keys import CHANNELS, LANES
 from kbook.scoring.folder import Scored
 from kbook.scoring.notices import Notice
-from kbook.scoring.panel import Panel
+from kbook.scoring.panel import BASELINE, Panel
 from kbook.scoring.records import (
     Record,
     budget_records,
@@ -83,8 +83,8 @@ def _table(scored: Scored, prefix: str) -> Record:
         "prefix": prefix,
         "n_cells": len(keys),
         "bases": sorted({base for base in bases if isinstance(base, str)}),
-        "lanes": list(dict.fromkeys(key.lane for key in keys)),
-        "methods": list(dict.fromkeys(key.method for key in keys)),
+        "lanes": sorted({key.lane for key in keys}, key=LANES.index),
+        "methods": sorted({key.method for key in keys}, key=lambda method: (method != BASELINE, method)),
         "seeds": sorted({key.seed for key in keys}),
     }
 

@@ -118,7 +118,7 @@ def _at_most(name: str, value: float, threshold: float, n: int, denominator: str
 
 
 def _gate(name: str, value: float, threshold: float, n: int, denominator: str, holds: bool, sign: str) -> Gate:
-    what = name.replace("_", " ")
+    what = name.replace("_", " ").replace("or all", "OR(all)")
     if np.isnan(value):
         return Gate(name, value, threshold, n, denominator, None, f"{what} is not known (n = {n} {denominator})")
     verb = "meets" if holds else "misses"

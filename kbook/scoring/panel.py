@@ -202,7 +202,7 @@ def _verdict(
     if not passed(gates[untreated.subject]):
         return _excluded(subject, pools[Group(subject, "forget")], gates[untreated.subject])
     if subject.method == BASELINE:
-        return _baseline_verdict(subject, pools)
+        return _baseline_verdict(subject, pools, how)
     by_split = {test.split: test for test in tests if test.subject == subject}
     if "forget" not in by_split:
         return Verdict(subject, "incomplete", ("no seed and query in common with the baseline on forget",))
@@ -248,14 +248,16 @@ def _measured(forget: Comparison, retain: Comparison | None, gap: str, how: Boot
     )
 
 
-def _baseline_verdict(subject: Subject, pools: Mapping[Group, Pool]) -> Verdict:
+def _baseline_verdict(subject: Subject, pools: Mapping[Group, Pool], how: Bootstrap) -> Verdict:
     """The untreated model beside its methods: its K-Score is the bar, and it is never ranked."""
     forget, retain = pools[Group(subject, "forget")], pools.get(Group(subject, "retain"))
     gap, seeds = retain_gap(Group(subject, "retain"), pools), forget.seeds
     score = _k_score((forget, forget), (retain, retain) if retain else None, gap)
     reasons = ["the untreated model: a reference, not ranked", *([score.reason] if score.reason else [])]
     reasons += _provisional(seeds)
-    return Verdict(subject, "baseline", tuple(reasons), seeds, provisional(seeds), k_score=score)
+    main = _dominant(forget, how)
+    few = provisional(seeds)
+    return Verdict(subject, "baseline", tuple(reasons), seeds, few, k_score=score, dominant_none=main)
 
 
 def _k_score(forget: tuple[Pool, Pool], retain: tuple[Pool, Pool] | None, gap: str) -> KScore:
