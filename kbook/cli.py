@@ -1,4 +1,4 @@
-"""The command line: `kbook run`, `book`, `cells`, `base`, `score`, `bundle`, `report`, `doctor`.
+"""The command line: `kbook run`, `book`, `cells`, `base`, `methods`, `score`, `bundle`, `report`, `doctor`.
 
 Each command imports what it needs when it runs, so that `kbook --help` answers at once.
 """
@@ -72,6 +72,10 @@ def _parser() -> argparse.ArgumentParser:
     base.add_argument("action", choices=("train", "check"))
     base.add_argument("name", metavar="NAME", help="as in llama-tiny")
     base.set_defaults(command=_base)
+
+    methods = commands.add_parser("methods", help="list the unlearning methods: where each acts and what it can reach")
+    methods.add_argument("--json", action="store_true", help="as JSON, with every setting")
+    methods.set_defaults(command=_methods)
 
     _add_scoring(commands)
 
@@ -159,6 +163,21 @@ def _base(options: argparse.Namespace) -> int:
     abilities = measure(options.name)
     print(card.report(abilities))
     return 0 if all(ability.passed for ability in abilities) else 1
+
+
+def _methods(options: argparse.Namespace) -> int:
+    import json
+
+    from kbook.methods.registry import described
+
+    found = described()
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for method in found:
+        print(f"{method['name']}  {method['title']}: {method['family']}; lanes {', '.join(method['lanes'])}")
+        print(f"    {method['source']}" + (f"\n    not elsewhere: {method['reason']}" if method["reason"] else ""))
+    return 0
 
 
 def _score(options: argparse.Namespace) -> int:

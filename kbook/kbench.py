@@ -24,7 +24,8 @@ from kbook.corpora.protocol import question
 from kbook.digests import Spec, digest_of
 from kbook.errors import KBookError, unknown_name
 from kbook.keys import LANES, SPLITS, CellKey, ModelKey, base_segment
-from kbook.methods.contract import METHODS, FitContext, Intervention, make_method, method_class, why_not
+from kbook.methods.contract import FitContext, Intervention
+from kbook.methods.registry import brought_digest, make_method, method_class, source_modules, why_not
 from kbook.models.bases import Base, base_digest, load_base
 from kbook.profiles import Profile, load_profile
 from kbook.scoring.leakage import with_leakage
@@ -136,8 +137,8 @@ class KBench:
         key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, injection)
         spec = Spec(
             {"settings": chosen.settings, "dtype": self.profile.dtype},
-            (_module_of(method), "kbook.methods.contract"),
-            {"corpus": self._corpus_digest, "start": start.digest, **_brought_digest(method)},
+            source_modules(method),
+            {"corpus": self._corpus_digest, "start": start.digest, **brought_digest(method)},
             self._base_digest,
         )
 
@@ -177,7 +178,7 @@ class KBench:
 
         Args:
             lane: where the secret is.
-            method: a name of `METHODS` or ``path/to/file.py::Class``.
+            method: a name of `kbook.methods.registry.METHODS` or ``path/to/file.py::Class``.
             split: forget or retain.
             seed: of queries, distractors and the method's noise.
             wording: of the questions; 0 is canonical.
@@ -237,11 +238,11 @@ class KBench:
             "settings": chosen.settings,
             "dtype": profile.dtype,
         }
-        inputs = {"corpus": self._corpus_digest, **_brought_digest(method)}
+        inputs = {"corpus": self._corpus_digest, **brought_digest(method)}
         if model:
             inputs["model"] = model.digest
-        sources = ("kbook.agent.react", "kbook.agent.tools", "kbook.models.embedding", _module_of(method))
-        return Spec(parameters, (*sources, "kbook.scoring.leakage"), inputs, self._base_digest)
+        sources = ("kbook.agent.react", "kbook.agent.tools", "kbook.models.embedding", "kbook.scoring.leakage")
+        return Spec(parameters, (*sources, *source_modules(method)), inputs, self._base_digest)
 
     @contextmanager
     def prepared(
@@ -345,13 +346,3 @@ class KBench:
         with TemporaryDirectory() as work:
             stores = fill_stores(lane, [query], corpus, self.profile.lanes, 0)
             return self._answer(key, spec, self._prepare(chosen, stores, 0, None, Path(work)), [query])
-
-
-def _module_of(method: str) -> str:
-    return "kbook.methods.contract" if "::" in method else METHODS[method].partition(":")[0]
-
-
-def _brought_digest(method: str) -> dict[str, str]:
-    from kbook.digests import file_digest
-
-    return {"method": file_digest(Path(method.partition("::")[0]).expanduser())} if "::" in method else {}

@@ -1,5 +1,6 @@
 """The command line: who does the work, what it says when something is wrong, and how fast it answers."""
 
+import json
 import os
 import subprocess
 import sys
@@ -186,7 +187,8 @@ def test_module_and_version():
 def test_help_names_every_command():
     out = python("-m", "kbook", "--help").stdout
     assert all(
-        f"    {command} " in out for command in ("run", "book", "cells", "base", "score", "bundle", "report", "doctor")
+        f"    {command} " in out
+        for command in ("run", "book", "cells", "base", "methods", "score", "bundle", "report", "doctor")
     )
 
 
@@ -209,3 +211,12 @@ def test_reader_of_a_pipe_may_leave_early(tmp_path):
         env=os.environ | {"KBOOK_STORE": str(tmp_path)},
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_methods_are_listed_with_where_they_act_and_why_not_elsewhere(capsys):
+    assert main(["methods"]) == 0
+    out = capsys.readouterr().out
+    assert "eco  ECO: embeddings; lanes P, C, R-text, R-struct\n    Liu et al. 2406.07933" in out
+    assert "npo  NPO: weights; lanes P\n" in out and "not elsewhere: " in out
+    assert main(["methods", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "none"

@@ -9,7 +9,8 @@ from kbook.corpora import protocol
 from kbook.corpora.people import Query
 from kbook.corpora.wordings import SUMMARY_PROMPTS
 from kbook.errors import KBookError
-from kbook.methods.contract import FitContext, make_method
+from kbook.methods.contract import FitContext
+from kbook.methods.registry import make_method
 from kbook.models.decoding import LiveBatch, Pass
 
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from kbook.errors import KBookError
-from kbook.methods.contract import FitContext, make_method
+from kbook.methods.contract import FitContext
 from kbook.methods.noise import LogitNoise
+from kbook.methods.registry import make_method
 from kbook.models.decoding import LiveBatch, Pass
 
 LOGITS = torch.zeros(2, 1024)

@@ -9,8 +9,9 @@ import torch
 
 from kbook.errors import KBookError
 from kbook.keys import LANES
-from kbook.methods.contract import FitContext, make_method, why_not
+from kbook.methods.contract import FitContext
 from kbook.methods.preference import NPO, Contrast, npo_loss, told
+from kbook.methods.registry import make_method, why_not
 from kbook.models.bases import load_base
 from kbook.models.batching import collate, encode
 from kbook.models.likelihood import sequence_nll, token_loss

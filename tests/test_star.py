@@ -6,7 +6,8 @@ import torch
 
 from kbook.errors import KBookError
 from kbook.keys import FIELDS
-from kbook.methods.contract import FitContext, make_method
+from kbook.methods.contract import FitContext
+from kbook.methods.registry import make_method
 from kbook.methods.star import (
     POLICY,
     Detector,

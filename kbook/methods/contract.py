@@ -1,28 +1,22 @@
-"""The one contract of all unlearning methods, and their registry.
+"""The one contract of all unlearning methods; `kbook.methods.registry` knows them by name.
 
 A method is a class derived from `Intervention`. It says where it acts and which lanes it can reach, takes its
 settings as a pydantic model, and is *fitted* once: either into a `Guard`, which acts while an agent runs, or into
 an edited copy of the model's weights. Fitted state is frozen and has a digest.
-
-Bring your own: ``path/to/file.py::ClassName`` wherever a method name is expected.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import inspect
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from kbook.corpora.people import Corpus, Person
 from kbook.digests import digest_of
-from kbook.errors import KBookError, unknown_name
 from kbook.keys import LANES
 from kbook.models.bases import Base
 from kbook.models.decoding import DecodingHook
@@ -140,74 +134,3 @@ class NoIntervention(Intervention):
 
     name, title, family = "none", "None", "control"
     source = "baseline of K-Bench"
-
-
-# One module a family; the registry is the list of names and where each class lives.
-METHODS: dict[str, str] = {
-    "none": "kbook.methods.contract:NoIntervention",
-    "noise": "kbook.methods.noise:Noise",
-    "eco": "kbook.methods.eco:ECO",
-    "star": "kbook.methods.star:StarHard",
-    "star_full": "kbook.methods.star:StarFull",
-    "npo": "kbook.methods.preference:NPO",
-}
-
-
-def method_class(name: str) -> type[Intervention]:
-    """The class behind a method name, or behind ``path/to/file.py::ClassName``.
-
-    Raises:
-        KBookError: unknown name; a file or class that does not exist or does not keep the contract.
-    """
-    if "::" in name:
-        return _brought(name)
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-    module, _, attribute = METHODS[name].partition(":")
-    found: type[Intervention] = getattr(importlib.import_module(module), attribute)
-    return found
-
-
-def make_method(name: str, settings: dict[str, Any] | None = None) -> Intervention:
-    """A method with checked settings.
-
-    Raises:
-        KBookError: as `method_class`, or settings that the method does not know or that are out of range.
-    """
-    cls = method_class(name)
-    try:
-        return cls(cls.Parameters(**(settings or {})))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise KBookError(
-            f"setting {'.'.join(map(str, first['loc']))!r} of method {cls.name}: {first['msg']}",
-            where="methods",
-            remedy=f"settings of {cls.name}: {', '.join(cls.Parameters.model_fields) or 'none'}",
-        ) from None
-
-
-def why_not(cls: type[Intervention], lane: str) -> str | None:
-    """None if the method can reach the lane, else the reason that it cannot."""
-    if lane not in LANES:
-        raise unknown_name("lane", lane, LANES)
-    return None if lane in cls.lanes else cls.reason
-
-
-def _brought(name: str) -> type[Intervention]:
-    path, _, attribute = name.partition("::")
-    file = Path(path).expanduser()
-    remedy = "give path/to/file.py::ClassName, the class derived from kbook.methods.contract.Intervention"
-    if not file.is_file():
-        raise KBookError(f"there is no file {path}", "method", remedy)
-    spec = importlib.util.spec_from_file_location(f"kbook_brought_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise KBookError("the file is not a Python module", path, remedy)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cls = getattr(module, attribute, None)
-    if not (inspect.isclass(cls) and issubclass(cls, Intervention)):
-        raise KBookError(f"{attribute!r} is not an Intervention", path, remedy)
-    missing = [a for a in ("name", "title", "family", "source") if not hasattr(cls, a)]
-    if missing:
-        raise KBookError(f"class {attribute} lacks {', '.join(missing)}", path, remedy)
-    return cls

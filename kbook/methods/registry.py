@@ -1,0 +1,116 @@
+"""Methods by name: the registry, and methods that are brought in a file of one's own.
+
+Bring your own: ``path/to/file.py::ClassName`` wherever a method name is expected. The registry is no part of the
+source of any run, so that a new method leaves the runs of all others as they are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kbook.digests import file_digest
+from kbook.errors import KBookError, unknown_name
+from kbook.keys import LANES
+from kbook.methods.contract import Intervention
+
+METHODS: dict[str, str] = {
+    "none": "kbook.methods.contract:NoIntervention",
+    "noise": "kbook.methods.noise:Noise",
+    "eco": "kbook.methods.eco:ECO",
+    "star": "kbook.methods.star:StarHard",
+    "star_full": "kbook.methods.star:StarFull",
+    "npo": "kbook.methods.preference:NPO",
+}
+"""Name to ``module:Class``; everything else about a method is read from its class."""
+
+
+def method_class(name: str) -> type[Intervention]:
+    """The class behind a method name, or behind ``path/to/file.py::ClassName``.
+
+    Raises:
+        KBookError: unknown name; a file or class that does not exist or does not keep the contract.
+    """
+    if "::" in name:
+        return _brought(name)
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    module, _, attribute = METHODS[name].partition(":")
+    found: type[Intervention] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def make_method(name: str, settings: dict[str, Any] | None = None) -> Intervention:
+    """A method with checked settings.
+
+    Raises:
+        KBookError: as `method_class`, or settings that the method does not know or that are out of range.
+    """
+    cls = method_class(name)
+    try:
+        return cls(cls.Parameters(**(settings or {})))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise KBookError(
+            f"setting {'.'.join(map(str, first['loc']))!r} of method {cls.name}: {first['msg']}",
+            where="methods",
+            remedy=f"settings of {cls.name}: {', '.join(cls.Parameters.model_fields) or 'none'}",
+        ) from None
+
+
+def why_not(cls: type[Intervention], lane: str) -> str | None:
+    """None if the method can reach the lane, else the reason that it cannot."""
+    if lane not in LANES:
+        raise unknown_name("lane", lane, LANES)
+    return None if lane in cls.lanes else cls.reason
+
+
+def source_modules(name: str) -> tuple[str, ...]:
+    """The `kbook` modules whose source decides what a method does; a brought file is an input (`brought_digest`)."""
+    contract = Intervention.__module__
+    return (contract,) if "::" in name else (METHODS[name].partition(":")[0], contract)
+
+
+def brought_digest(name: str) -> dict[str, str]:
+    """The digest of a brought method's file, under ``method``; nothing for a registered one."""
+    return {"method": file_digest(_file(name))} if "::" in name else {}
+
+
+def described() -> list[dict[str, Any]]:
+    """Every registered method as plain values: name, title, family, lanes, reason, source and settings."""
+    return [_described(method_class(name)) for name in METHODS]
+
+
+def _described(cls: type[Intervention]) -> dict[str, Any]:
+    names = ("name", "title", "family", "lanes", "reason", "source")
+    settings = {n: {"default": f.default, "meaning": f.description} for n, f in cls.Parameters.model_fields.items()}
+    return {name: getattr(cls, name) for name in names} | {"settings": settings}
+
+
+def _file(name: str) -> Path:
+    return Path(name.partition("::")[0]).expanduser()
+
+
+def _brought(name: str) -> type[Intervention]:
+    path, _, attribute = name.partition("::")
+    file = _file(name)
+    remedy = "give path/to/file.py::ClassName, the class derived from kbook.methods.contract.Intervention"
+    if not file.is_file():
+        raise KBookError(f"there is no file {path}", "method", remedy)
+    spec = importlib.util.spec_from_file_location(f"kbook_brought_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise KBookError("the file is not a Python module", path, remedy)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    cls = getattr(module, attribute, None)
+    if not (inspect.isclass(cls) and issubclass(cls, Intervention)):
+        raise KBookError(f"{attribute!r} is not an Intervention", path, remedy)
+    missing = [a for a in ("name", "title", "family", "source") if not hasattr(cls, a)]
+    if missing:
+        raise KBookError(f"class {attribute} lacks {', '.join(missing)}", path, remedy)
+    return cls
