@@ -14,7 +14,6 @@ NOTICES = {
     "seeds_missing": "a cell lacks seeds that others of its lane have: its pool is incomplete",
     "lane_not_measured": "a method has no cell in a lane that others of its table have, and no reason is given",
     "sidecar_missing": "cells have no sidecar: their base and settings are not known",
-    "sidecar_silent": "a sidecar does not say which base model it belongs to",
     "models_differ": "a method's model is another than its baseline's, and no sidecar says that both have one base",
     "not_comparable": "a sidecar says that the run is not comparable with the benchmark's",
     "pairing_missing": "a forget cell lacks its retain cell or an untreated reference",
