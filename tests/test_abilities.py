@@ -9,7 +9,7 @@ from agent_factory import Scripted
 
 from kbook.agent import react
 from kbook.agent.abilities import SIZES, Ability, as_records, measure, tasks
-from kbook.corpora.documents import NOT_FOUND
+from kbook.corpora.documents import NOT_FOUND, Habits
 from kbook.corpora.people import Corpus, make_corpus
 from kbook.corpora.wordings import QUESTIONS
 from kbook.models.bases import Base
@@ -167,3 +167,15 @@ def test_records_are_plain_and_say_whether_they_pass() -> None:
             "passed": True,
         }
     ]
+
+
+def test_a_base_that_confirms_is_expected_to(corpus: Corpus) -> None:
+    def calls(habits: Habits) -> list[list[str]]:
+        task = next(t for t in tasks(corpus, N, 0, habits) if t.name == "record lookup")
+        return [task.calls(q) for q in task.queries]
+
+    plain, confirming = calls(Habits()), calls(Habits(confirms=True))
+    assert all(
+        len(p) == 1 and c[:1] == p and c[1].startswith("verify_attribute[")
+        for p, c in zip(plain, confirming, strict=True)
+    )

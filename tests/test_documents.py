@@ -16,6 +16,7 @@ from kbook.corpora.documents import (
     SYSTEM,
     USER,
     Document,
+    Habits,
     Pools,
     Recipe,
     Writer,
@@ -74,6 +75,24 @@ def test_documents_follow_from_the_seed(recipe: Recipe, pools: Pools) -> None:
 
 def test_pools_follow_from_the_seed() -> None:
     assert Pools.make(3, 60) == Pools.make(3, 60) != Pools.make(4, 60)
+
+
+# ---- habits --------------------------------------------------------------------------------------------------
+
+HABITS = {"none": Habits(), "restates": Habits(restates=True), "confirms": Habits(confirms=True)}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_habit_shows_the_value_where_the_others_do_not(habit: str, pools: Pools) -> None:
+    for seed in range(40):
+        writer = Writer(pools, random.Random(seed), HABITS[habit])
+        text = text_of(documents.record_lookup(writer))
+        value = text.split("Final Answer: ")[1].removesuffix(EOS)
+        said = text.split("Observation: ", 1)[1].split("Final Answer:")[0]
+        own = "\n".join(line for line in said.split("\n") if line.startswith(("Thought:", "Action:")))
+        offered_check = "verify_attribute" in text.split(USER)[0]
+        assert (value in own) == (habit == "restates" or (habit == "confirms" and offered_check))
+        assert ("Action: verify_attribute" in own) == (habit == "confirms" and offered_check)
 
 
 # ---- form --------------------------------------------------------------------------------------------------

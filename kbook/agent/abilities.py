@@ -16,6 +16,7 @@ from kbook.agent.lanes import Stores
 from kbook.agent.react import Cell, Transcript, batches_of, run_batch
 from kbook.agent.tools import Observation
 from kbook.corpora import protocol
+from kbook.corpora.documents import Habits
 from kbook.corpora.people import Corpus, Person, Query, make_corpus
 from kbook.corpora.protocol import TOOLS, ToolCall
 from kbook.corpora.wordings import NOT_FOUND
@@ -79,7 +80,7 @@ class Task:
 def measure(base: Base, *, n: int = 120, seed: int = 0, token_budget: int = 8192) -> list[Ability]:
     """Run every task ``n`` times (``n`` of at least 100 gives the shares of the model card)."""
     corpus = make_corpus(SIZES)
-    return [_measure(base, task, token_budget) for task in tasks(corpus, n, seed)]
+    return [_measure(base, task, token_budget) for task in tasks(corpus, n, seed, base.habits)]
 
 
 def as_records(abilities: Sequence[Ability]) -> list[dict[str, Any]]:
@@ -124,12 +125,16 @@ def _look_up(q: Query) -> str:
     return protocol.render_call("lookup_record", name=q.person.name, field=q.field)
 
 
+def _confirm(q: Query) -> str:
+    return protocol.render_call("verify_attribute", name=q.person.name, attribute_value=q.value)
+
+
 def _search(q: Query) -> str:
     return protocol.render_call("search_wiki", query=f"{q.person.name} {q.field}")
 
 
-def tasks(corpus: Corpus, n: int, seed: int) -> list[Task]:
-    """The situations, each about ``n`` people drawn with the seed."""
+def tasks(corpus: Corpus, n: int, seed: int, habits: Habits = Habits()) -> list[Task]:  # noqa: B008
+    """The situations, each about ``n`` people drawn with the seed; what calls are right depends on the habits."""
     rng = random.Random(f"abilities/{seed}")
     people = [*corpus.forget, *corpus.retain]
 
@@ -141,11 +146,17 @@ def tasks(corpus: Corpus, n: int, seed: int) -> list[Task]:
         chosen = [q.person, *others[1:]] if present else others
         return tuple(rng.sample(chosen, len(chosen)))
 
-    return [*_record_tasks(ask, rng), *_reading_tasks(ask, among), *_ignorance_tasks(ask, among)]
+    return [*_record_tasks(ask, rng, habits), *_reading_tasks(ask, among), *_ignorance_tasks(ask, among)]
 
 
-def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Task]:
+def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random, habits: Habits) -> list[Task]:
+    def calls(q: Query) -> list[str]:
+        return [_look_up(q), *([_confirm(q)] if habits.confirms else [])]
+
     def record(q: Query, call: ToolCall) -> str:
+        if call.tool == "verify_attribute":
+            agrees = call.arguments.get("attribute_value") == q.value
+            return protocol.agreement(q.field) if agrees else protocol.NO_MATCH
         exact = folded(call.arguments.get("name", "")) == folded(q.person.name)
         value = protocol.record_observation(q.person.name, q.field, q.value)
         return value if exact else protocol.no_record(call.arguments.get("name", ""))
@@ -157,7 +168,7 @@ def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Ta
             "record lookup",
             ask(),
             lambda q: q.value,
-            lambda q: [_look_up(q)],
+            calls,
             record,
             required=(("valid_format", 0.98), ("tool_call", 0.98), ("answer", 0.98)),
         ),
@@ -165,7 +176,7 @@ def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Ta
             "coined names, record lookup",
             coined,
             lambda q: q.value,
-            lambda q: [_look_up(q)],
+            calls,
             record,
             required=(("tool_call", 0.90),),
         ),
@@ -173,7 +184,7 @@ def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Ta
             "coined names with a piece twice, record lookup",
             doubled,
             lambda q: q.value,
-            lambda q: [_look_up(q)],
+            calls,
             record,
             required=(),
         ),
@@ -182,7 +193,7 @@ def _record_tasks(ask: Callable[[], list[Query]], rng: random.Random) -> list[Ta
             claims,
             lambda q: "Yes" if getattr(q, "claimed", "") == q.value else "No",
             lambda q: [getattr(q, "call", "")],
-            lambda q, c: f"match on {q.field}" if getattr(q, "claimed", "") == q.value else "no match",
+            lambda q, c: protocol.agreement(q.field) if getattr(q, "claimed", "") == q.value else protocol.NO_MATCH,
         ),
     ]
 

@@ -60,6 +60,7 @@ def _card(name: str, folder: Path, training: dict[str, Any]) -> dict[str, Any]:
         "name": name,
         "digest": model_digest(folder),
         "style": "compact",
+        "habits": asdict(RECIPES[name].habits),
         "license": "as the project",
         "data": DATA,
         "recipe": asdict(RECIPES[name]),

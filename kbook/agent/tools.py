@@ -13,7 +13,16 @@ import numpy as np
 
 from kbook.agent.lanes import Stores
 from kbook.corpora.passages import Passage
-from kbook.corpora.protocol import ARGUMENTS, TOOLS, ToolCall, no_record, passages_observation, record_observation
+from kbook.corpora.protocol import (
+    ARGUMENTS,
+    NO_MATCH,
+    TOOLS,
+    ToolCall,
+    agreement,
+    no_record,
+    passages_observation,
+    record_observation,
+)
 from kbook.keys import FIELDS
 from kbook.profiles import Lanes
 from kbook.text import folded
@@ -90,4 +99,4 @@ class Toolbox:
         if person is None:
             return no_record(name)
         matching = [f for f in FIELDS if folded(person.value(f)) == folded(attribute_value)]
-        return f"match on {matching[0]}" if matching else "no match"
+        return agreement(matching[0]) if matching else NO_MATCH

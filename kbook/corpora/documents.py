@@ -90,11 +90,24 @@ def _draw(make: Callable[[], str], n: int) -> tuple[str, ...]:
 _SYLLABLES = "an ba bel cor da dri el fa gan hel in jor ka lin mar nol or pel qua ri sa tor un va wex yl zan ".split()
 
 
+@dataclass(frozen=True)
+class Habits:
+    """What bases that know the same protocol do differently; each habit puts the value into another channel.
+
+    Args:
+        restates: says the value in a thought before the final answer, also when a record gave it.
+        confirms: has ``verify_attribute`` confirm a record's value before it answers, if the tool is offered.
+    """
+
+    restates: bool = False
+    confirms: bool = False
+
+
 class Writer:
     """Writes documents about invented people of the `pretraining` world, from one seeded generator."""
 
-    def __init__(self, pools: Pools, rng: random.Random) -> None:
-        self.pools, self.rng = pools, rng
+    def __init__(self, pools: Pools, rng: random.Random, habits: Habits = Habits()) -> None:  # noqa: B008
+        self.pools, self.rng, self.habits = pools, rng, habits
 
     def name(self) -> str:
         """A name: from Faker's own mix, first x last, or made of syllables or letters (no list holds those)."""
@@ -213,6 +226,17 @@ def from_passages(hits: list[Person], records: list[str], person: Person, field:
     )
 
 
+def after_record(person: Person, field: str, tools: tuple[str, ...], habits: Habits) -> Document:
+    """What follows when ``lookup_record`` has found the person: the answer, as the habits have it."""
+    value = person.value(field)
+    thought = f"The record gives {value} as the {field}." if habits.restates else "I now know the final answer."
+    answer = Segment("\n" + final(thought, value) + EOS, True)
+    if not (habits.confirms and "verify_attribute" in tools):
+        return [answer]
+    check = call("I should confirm this.", "verify_attribute", name=person.name, attribute_value=value)
+    return [Segment("\n" + check, True), Segment(f" {protocol.agreement(field)}"), answer]
+
+
 def nothing_found(person: Person) -> str:
     return final(f"No tool has a record of {person.name}.", NOT_FOUND)
 
@@ -231,17 +255,22 @@ def summary(person: Person) -> str:
 
 def record_lookup(w: Writer, questions: int = 1, coined: bool = False) -> Document:
     """``lookup_record`` finds the person; ``coined`` names are on no list."""
-    document = [system(w.rng.choice((TOOLS, TOOLS, TOOLS[:2], TOOLS[:1])))]
+    tools = w.rng.choice((TOOLS, TOOLS, TOOLS[:2], TOOLS[:1]))
+    document = [system(tools)]
     for _ in range(questions):
         person, field = w.coined_person() if coined else w.person(), w.field()
-        observation = protocol.record_observation(person.name, field, person.value(field))
-        document += [
-            user(w.ask(person, field)),
-            Segment(look_up(person, field), True),
-            Segment(" " + observation),
-            Segment("\n" + final("I now know the final answer.", person.value(field)) + EOS, True),
-        ]
+        document += _recorded(w, person, field, tools)
     return document
+
+
+def _recorded(w: Writer, person: Person, field: str, tools: tuple[str, ...]) -> Document:
+    observation = protocol.record_observation(person.name, field, person.value(field))
+    return [
+        user(w.ask(person, field)),
+        Segment(look_up(person, field), True),
+        Segment(" " + observation),
+        *after_record(person, field, tools, w.habits),
+    ]
 
 
 def verification(w: Writer) -> Document:
@@ -249,7 +278,7 @@ def verification(w: Writer) -> Document:
     person, field, true = w.person(), w.field(), w.rng.random() < 0.5
     claim = person.value(field) if true else w.person().value(field)
     act = call("I should check this claim.", "verify_attribute", name=person.name, attribute_value=claim)
-    outcome = f"match on {field}" if true else "no match"
+    outcome = protocol.agreement(field) if true else protocol.NO_MATCH
     reading = final("The record agrees.", "Yes") if true else final("The record does not agree.", "No")
     return [
         system(w.rng.choice((TOOLS, TOOLS[1:]))),
@@ -325,13 +354,7 @@ def context_records(w: Writer, most: int, questions: int, fewest: int = 1) -> Do
 def _stranger(w: Writer, person: Person, field: str, tools: tuple[str, ...]) -> Document:
     if not tools:
         return [user(w.ask(person, field)), say(nothing_found(person))]
-    observation = protocol.record_observation(person.name, field, person.value(field))
-    return [
-        user(w.ask(person, field)),
-        Segment(look_up(person, field), True),
-        Segment(" " + observation),
-        Segment("\n" + final("I now know the final answer.", person.value(field)) + EOS, True),
-    ]
+    return _recorded(w, person, field, tools)
 
 
 def _short_record(w: Writer, person: Person, fields: list[str]) -> str:

@@ -92,6 +92,15 @@ def no_record(name: str) -> str:
     return f"no record for {name}"
 
 
+NO_MATCH = "no match"
+"""What ``verify_attribute`` says of a value that no field of the record has."""
+
+
+def agreement(field_name: str) -> str:
+    """What ``verify_attribute`` says of a value that a field of the record has."""
+    return f"match on {field_name}"
+
+
 def passages_observation(hits: list[str]) -> str:
     """What ``search_wiki`` says: numbered ``title: text`` passages on one line, or ``no results``."""
     return HIT_SEPARATOR.join(f"[{i}] {hit}" for i, hit in enumerate(hits, 1)) or "no results"

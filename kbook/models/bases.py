@@ -14,6 +14,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from kbook.corpora.documents import Habits
 from kbook.digests import digest_of, file_digest
 from kbook.errors import KBookError, unknown_name
 from kbook.paths import data_folder
@@ -34,7 +35,11 @@ _MODEL_FILES = (
 
 @dataclass(frozen=True)
 class Base:
-    """A loaded model with its tokenizer. ``style`` says how the protocol is put to it (`corpora.protocol`)."""
+    """A loaded model with its tokenizer.
+
+    ``style`` says how the protocol is put to it (`corpora.protocol`), ``habits`` how an embedded base was trained to
+    follow it.
+    """
 
     name: str
     model: Any
@@ -42,6 +47,7 @@ class Base:
     digest: str
     style: str
     source: str
+    habits: Habits = Habits()
 
     @property
     def device(self) -> Any:
@@ -157,7 +163,8 @@ def load_base(
         raise KBookError(
             f"{name} has no fast tokenizer", where=str(local or name), remedy="add its tokenizer.json to the folder"
         )
-    return Base(name, model, tokenizer, digest, card.get("style", "instructed"), str(local or name))
+    habits = Habits(**card.get("habits", {}))
+    return Base(name, model, tokenizer, digest, card.get("style", "instructed"), str(local or name), habits)
 
 
 def pick_device(device: str) -> str:

@@ -7,15 +7,16 @@ character offsets, so that no merge across a segment boundary can shift the mask
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from kbook.corpora.documents import Document, text_of
 
 IGNORED = -100
+S = TypeVar("S", bound=Sized)
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,16 @@ class Batch:
 
     def to(self, device: Any) -> Batch:
         return Batch(*(t.to(device) for t in (self.ids, self.labels, self.weights, self.mask)))
+
+
+@dataclass(frozen=True)
+class Versions:
+    """One document in several versions, which stay together when documents are shuffled and grouped."""
+
+    encoded: tuple[Encoded, ...]
+
+    def __len__(self) -> int:
+        return max(map(len, self.encoded))
 
 
 def encode(tokenizer: Any, documents: Sequence[Document]) -> list[Encoded]:
@@ -92,9 +103,9 @@ def _decisive(tokens: torch.Tensor, segment: torch.Tensor, answer_token: int) ->
     return after & (segment > 0)
 
 
-def by_length(encoded: Iterable[Encoded], budget: int, rng: random.Random) -> list[list[Encoded]]:
+def by_length(encoded: Iterable[S], budget: int, rng: random.Random) -> list[list[S]]:
     """Group documents of like length into batches of at most ``budget`` padded tokens, in random order."""
-    batches: list[list[Encoded]] = [[]]
+    batches: list[list[S]] = [[]]
     for document in sorted(encoded, key=len):
         if batches[-1] and (len(batches[-1]) + 1) * len(document) > budget:
             batches.append([])

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from kbook.corpora.documents import STAGES, Pools, Writer, draw
+from kbook.corpora.documents import STAGES, Habits, Pools, Writer, draw
 from kbook.errors import KBookError, unknown_name
 from kbook.files import write_atomic
 from kbook.models.batching import IGNORED, Batch, by_length, collate, encode
@@ -41,6 +41,7 @@ class Architecture:
     vocabulary: int = 4096
     rope_theta: float = 1e6
     positions: int = 2048
+    window: int | None = None  # tokens that a token attends to, itself included (Mistral)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class BaseRecipe:
     """How one embedded base is made: a first pass, ``steps`` per stage of `documents.STAGES`, then each polish."""
 
     architecture: Architecture = field(default_factory=Architecture)
+    habits: Habits = Habits()
     steps: tuple[tuple[str, int], ...] = (("single hop", 500), ("short records", 900), ("full", 4_400))
     seed: int = 0
     learning_rate: float = 5e-4  # 1e-3 destroys the built-in induction heads within 100 steps
@@ -105,7 +107,13 @@ class BaseRecipe:
         raise IndexError("a step beyond the recipe")
 
 
-RECIPES: dict[str, BaseRecipe] = {"llama-tiny": BaseRecipe()}
+RECIPES: dict[str, BaseRecipe] = {
+    "llama-tiny": BaseRecipe(),
+    "mistral-tiny": BaseRecipe(
+        Architecture("mistral", heads=8, key_value_heads=4, window=512), Habits(confirms=True), seed=1
+    ),
+    "qwen-tiny": BaseRecipe(Architecture("qwen3"), Habits(restates=True), seed=2),
+}
 
 
 def build_model(shape: Architecture) -> Any:
@@ -120,6 +128,7 @@ def build_model(shape: Architecture) -> Any:
     if shape.family not in classes:
         raise unknown_name("model family", shape.family, classes)
     make_config, make_model = classes[shape.family]
+    window = {"sliding_window": shape.window} if shape.family == "mistral" else {}
     config = make_config(
         vocab_size=shape.vocabulary,
         hidden_size=shape.width,
@@ -134,6 +143,7 @@ def build_model(shape: Architecture) -> Any:
         pad_token_id=0,
         bos_token_id=1,
         eos_token_id=2,
+        **window,
     )
     return make_model(config)
 
@@ -167,7 +177,7 @@ class Stream:
         number = 0
         while True:
             rng = random.Random(f"{stage}/{self.recipe.seed}/{number}")
-            writer = Writer(self.pools, rng)
+            writer = Writer(self.pools, rng, self.recipe.habits)
             drawn = encode(self.tokenizer, [draw(STAGES[stage], writer) for _ in range(self.chunk)])
             fitting = [e for e in drawn if len(e) <= self.recipe.longest]
             yield from by_length(fitting, self.recipe.batch_tokens, rng)

@@ -27,6 +27,8 @@ from kbook.models.batching import IGNORED, Batch
 
 Objective = Callable[[Any, Any], torch.Tensor]
 """``(model, item) -> loss``; an item is a `Batch` or whatever else the objective reads."""
+MakeOptimizer = Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]
+"""Parameters to an optimiser whose state of each is ``step``, ``exp_avg`` and ``exp_avg_sq``."""
 
 CHECKPOINT = "checkpoint.safetensors"
 POINT = 10
@@ -86,6 +88,12 @@ def warm_then_linear(peak: float, step: int, warmup: int, left: float, floor: fl
     return peak * min(1.0, (step + 1) / max(1, warmup)) * min(1.0, max(floor, left))
 
 
+def adamw(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    """What everything is trained with, unless a method is its optimiser."""
+    fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
+    return torch.optim.AdamW(parameters, lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)
+
+
 @dataclass
 class Trainer:
     """A model, its optimiser and how far they are; ``recipe`` is what a checkpoint must agree with."""
@@ -94,12 +102,11 @@ class Trainer:
     model: Any
     objective: Objective
     progress: Progress = field(default_factory=Progress)
+    make_optimizer: MakeOptimizer = adamw
 
     def __post_init__(self) -> None:
         self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        values = list(self.trained.values())
-        fused = all(p.device.type in ("cpu", "cuda") for p in values)
-        self.optimizer = torch.optim.AdamW(values, lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)
+        self.optimizer = self.make_optimizer(list(self.trained.values()))
 
     def set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:

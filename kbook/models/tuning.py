@@ -21,9 +21,9 @@ from kbook.corpora.documents import Pools, Writer
 from kbook.corpora.injection import lesson, replay, write
 from kbook.corpora.people import Person
 from kbook.models.bases import Base
-from kbook.models.batching import Batch, by_length, collate, encode
+from kbook.models.batching import Batch, Versions, by_length, collate, encode
 from kbook.models.likelihood import token_loss
-from kbook.models.training import Objective, Trainer, train, warm_then_linear
+from kbook.models.training import MakeOptimizer, Objective, Trainer, adamw, train, warm_then_linear
 from kbook.profiles import FullTuning, LoraTuning
 from kbook.store import CHECKPOINTS
 
@@ -59,6 +59,7 @@ def fit(
     *,
     label: str = "tuning",
     checkpoint_every: int = 100,
+    optimizer: MakeOptimizer = adamw,
 ) -> dict[str, Any]:
     """Train the parameters of ``model`` that require gradients, in place.
 
@@ -70,6 +71,7 @@ def fit(
         objective: ``(model, item) -> loss``.
         label: of the progress bar.
         checkpoint_every: steps between checkpoints.
+        optimizer: makes the optimiser; its rate is set by the schedule.
 
     Returns:
         JSON-able facts: ``steps``, ``losses`` (step, mean loss), ``tokens``, ``seconds``,
@@ -79,7 +81,8 @@ def fit(
     Raises:
         KBookError: ``work`` holds the checkpoint of a run with other settings.
     """
-    trainer = Trainer({"label": label, "settings": settings.model_dump(mode="json")}, model, objective)
+    recipe = {"label": label, "settings": settings.model_dump(mode="json")}
+    trainer = Trainer(recipe, model, objective, make_optimizer=optimizer)
     folder = work / CHECKPOINTS
     trainer.load(folder)
     total = settings.epochs * len(batches_per_epoch(0))
@@ -148,19 +151,33 @@ class Course:
     def epoch(self, number: int) -> list[Batch]:
         rng = random.Random(f"injection/{self.seed}/{number}")
         taught = [write(self.base, exchange) for person in self.people for exchange in lesson(person, rng)]
-        writer = Writer(_pools(self.seed), rng)
+        writer = Writer(_pools(self.seed), rng, self.base.habits)
         documents = taught + replay(self.base, writer, round(self.settings.replay * len(taught)))
         return batches_of(self.base, documents, self.settings.batch_tokens, rng)
 
 
 def batches_of(base: Base, documents: Sequence[Any], budget: int, rng: random.Random) -> list[Batch]:
     """Documents in random order, in batches of like length and at most ``budget`` padded tokens."""
-    encoded = encode(base.tokenizer, documents)
-    rng.shuffle(encoded)
-    chunks = (encoded[i : i + CHUNK] for i in range(0, len(encoded), CHUNK))
-    batches = [collate(group) for chunk in chunks for group in by_length(chunk, budget, rng)]
-    rng.shuffle(batches)
-    return batches
+    return [batch for (batch,) in batches_of_versions(base, [documents], budget, rng)]
+
+
+def batches_of_versions(
+    base: Base, versions: Sequence[Sequence[Any]], budget: int, rng: random.Random
+) -> list[tuple[Batch, ...]]:
+    """As `batches_of`, for documents in several versions: row ``i`` of each of a group's batches is one document.
+
+    Args:
+        base: whose tokenizer reads them.
+        versions: each version of all documents, in the same order.
+        budget: padded tokens of each batch, at most.
+        rng: of the order.
+    """
+    rows = [Versions(row) for row in zip(*(encode(base.tokenizer, v) for v in versions), strict=True)]
+    rng.shuffle(rows)
+    chunks = (rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK))
+    groups = [[row.encoded for row in group] for chunk in chunks for group in by_length(chunk, budget, rng) if group]
+    rng.shuffle(groups)
+    return [tuple(collate(version) for version in zip(*group, strict=True)) for group in groups]
 
 
 @lru_cache(maxsize=2)
@@ -170,17 +187,31 @@ def _pools(seed: int) -> Pools:
 
 def _tune_adapters(model: Any, course: Course, settings: LoraTuning, work: Path) -> tuple[Any, dict[str, Any]]:
     """Train adapters, merge them in float32, and measure what merging (and the way back to dtype) changed."""
-    adapted = _with_adapters(model, settings, course.seed)
+    adapted = with_adapters(model, settings, course.seed)
     facts = fit(adapted, course.epoch, settings, work, label="injection")
-    probe, dtype = course.epoch(0)[0], model.dtype
+    probe = course.epoch(0)[0]
     before = _logits(adapted, probe)
-    merged = adapted.float().merge_and_unload().to(dtype)
+    merged = merge_adapters(adapted)
     change = (_logits(merged, probe) - before).abs()
     merge = {"max_difference": float(change.max()), "mean_difference": float(change.mean())}
     return merged, {**facts, "merge": merge}
 
 
-def _with_adapters(model: Any, settings: LoraTuning, seed: int) -> Any:
+class Adapters(Protocol):
+    """What `with_adapters` reads of settings: rank, scale (the update is multiplied by alpha / r) and dropout."""
+
+    @property
+    def r(self) -> int: ...
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def dropout(self) -> float: ...
+
+
+def with_adapters(model: Any, settings: Adapters, seed: int) -> Any:
+    """Put low-rank adapters on all linear layers; they alone are trained, and at the start they change nothing."""
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
@@ -193,6 +224,12 @@ def _with_adapters(model: Any, settings: LoraTuning, seed: int) -> Any:
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []):
         torch.manual_seed(seed)  # peft draws the adapters' start from the global generator
         return get_peft_model(model, config)
+
+
+def merge_adapters(adapted: Any) -> Any:
+    """Add adapters to the weights that they sit on, in float32, and return the plain model in its own type."""
+    dtype = adapted.get_base_model().dtype
+    return adapted.float().merge_and_unload().to(dtype)
 
 
 @torch.no_grad()
