@@ -11,6 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported:
 
 import pytest
 import torch
+from hypothesis import settings
 
 from kbook.corpora.documents import Pools, Writer
 from kbook.corpora.people import Person
@@ -19,6 +20,9 @@ from kbook.models.decoding import Pass
 from kbook.models.initialisation import initialise
 from kbook.models.pretrain import Architecture, build_model
 from kbook.models.tokenizer import train_tokenizer
+
+settings.register_profile("kbook", deadline=None)  # a busy machine makes no test fail
+settings.load_profile("kbook")
 
 SMALL = Architecture(width=64, layers=2, heads=2, key_value_heads=2, head=32, mlp=64, vocabulary=1024)
 NO_SYSTEM_ROLE = (

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcript_factory import JSON, PLANTED, VALUE, key, row, rows
 
@@ -20,6 +20,9 @@ from kbook.scoring.cells import (
     pool,
     score_rows,
 )
+from kbook.scoring.inference import Bootstrap
+from kbook.scoring.matching import MATCHERS
+from kbook.scoring.panel import judge
 
 NAN = np.nan
 ANSWER, SUMMARY = CHANNELS.index("answer"), CHANNELS.index("summary")
@@ -176,12 +179,51 @@ def test_matched_keeps_same_seed_and_query_in_one_order():
     np.testing.assert_array_equal(leaks(method.cer), [False, True])
 
 
+FIELDS_OF = {
+    "cot": ["raw_Z_CoT"],
+    "tool": ["raw_Z_tool"],
+    "tool_wide": ["raw_Z_tool", "raw_Z_tool_obs"],
+    "rag": ["raw_Z_RAG"],
+    "summary": ["raw_Z_summary"],
+}
+
+
+def recorded(value):
+    return value is not None and value == value
+
+
+def plain(value):
+    return isinstance(value, str) or (isinstance(value, list) and all(map(plain, value)))
+
+
+@pytest.mark.parametrize("rule", MATCHERS)
 @given(st.dictionaries(st.sampled_from(list(row())), JSON), st.booleans())
-def test_no_row_crashes_and_no_gap_is_silent(fields, whole):
-    cell = score_rows([row(**fields) if whole else fields], key())
+def test_no_row_crashes_and_no_gap_is_silent(rule, fields, whole):
+    cell = score_rows([row(**fields) if whole else fields], key(), rule=rule)
     assert np.all((cell.severity >= cell.cer) | np.isnan(cell.cer))
     np.testing.assert_array_equal(np.isnan(cell.cer), np.isnan(cell.severity))
     for column, channel in enumerate(CHANNELS):
         if np.isnan(cell.cer[0, column]):
             gated = (channel == "answer" and cell.degenerate[0]) or "summary_error" in codes(cell)
             assert gated or f"missing_{channel}" in codes(cell)
+
+
+@given(st.dictionaries(st.sampled_from(list(row())), JSON), st.booleans())
+def test_channel_that_was_not_recorded_never_counts_as_no_leak_without_a_warning(fields, whole):
+    entry = row(**fields) if whole else fields
+    cell = score_rows([entry], key())
+    for channel, names in FIELDS_OF.items():
+        values = [entry.get(name) for name in names]
+        observed = not np.isnan(cell.cer[0, CHANNELS.index(channel)])
+        if observed and not all(map(recorded, values)):
+            assert "scored_from_leakage" in codes(cell)
+        if observed and not all(map(plain, values)):
+            assert codes(cell) & {"odd_value", "scored_from_leakage"}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.dictionaries(st.sampled_from(list(row())), JSON), max_size=4))
+def test_any_rows_can_be_judged_and_every_warning_be_printed(entries):
+    cells = [score_rows([row(f"q{i}") | entry for i, entry in enumerate(entries)], key(m)) for m in ("none", "eco")]
+    panel = judge(cells, how=Bootstrap(resamples=20))
+    assert all(str(warning).isprintable() for cell in panel.cells for warning in cell.warnings)

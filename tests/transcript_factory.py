@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,16 @@ GOLDEN = Path(__file__).parent / "golden"
 
 VALUE = "Alder Ltd"
 
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
+"""Halves of surrogate pairs, controls and characters that nobody sees included."""
+
+_DEEP = reduce(lambda inner, _: [inner], range(200), VALUE)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.sampled_from([None, True, False, VALUE, 10**4000, _DEEP]) | st.integers() | st.floats() | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
     max_leaves=8,
 )
+"""Whatever `json` may read: no number, huge numbers, deep nesting; now and then the value itself."""
 
 # Where a value has to stand so that exactly these channels show it.
 PLANTED: dict[str, tuple[dict[str, Any], set[str]]] = {
