@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kbook.corpora.protocol import ACTION, FINAL, OBSERVATION, THOUGHT
@@ -25,7 +26,7 @@ REPLY = ""
 _TURNS, _ANSWERS = (THOUGHT, ACTION), (FINAL, SHORT_FINAL)
 _SPELLED = (label.replace(" ", r"[ \t]+").replace(":", r"[ \t]*:") for label in (*_TURNS, OBSERVATION, *_ANSWERS))
 _LABELS = "|".join(_SPELLED)
-_LABEL = re.compile(rf"^[ \t]*(?P<label>{_LABELS})[ \t]*", re.M)
+_LABEL = re.compile(rf"^[ \t]*({_LABELS})[ \t]*", re.M)
 _STAGE_1 = re.compile(r"\s*\[stage1\]")
 _STAGE_2 = re.compile(r"^[ \t]*\[stage2\][ \t]*$", re.M)
 
@@ -68,7 +69,7 @@ def split_turns(raw: str) -> list[Turn]:
     """
     found = list(_LABEL.finditer(raw))
     ends = [*(match.start() for match in found[1:]), len(raw)]
-    turns = [Turn(_name(match), raw[match.end() : end]) for match, end in zip(found, ends, strict=False)]
+    turns = [Turn(_name(match[1]), raw[match.end() : end]) for match, end in zip(found, ends, strict=False)]
     return [Turn(REPLY, raw[: found[0].start()] if found else raw), *turns]
 
 
@@ -97,9 +98,10 @@ def _react_answer(raw: str, halted: str) -> FinalAnswer:
     return FinalAnswer(payload or None, _health(payload, halted), later, acted)
 
 
-def _name(label: re.Match[str]) -> str:
+@lru_cache(maxsize=1024)
+def _name(label: str) -> str:
     """A label as the protocol spells it, whatever blanks it was written with."""
-    return " ".join(label["label"].replace(":", " ").split()) + ":"
+    return " ".join(label.replace(":", " ").split()) + ":"
 
 
 def _health(payload: str, halted: str) -> str:
@@ -159,7 +161,7 @@ def _read_stage(text: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
 def _prose(text: str, halted: str, notes: tuple[str, ...], acted: bool = False) -> FinalAnswer:
     """A stage that is no JSON is the answer, with or without `Answer:` before it."""
     label = _LABEL.match(text)
-    plain = label is None or _name(label) == SHORT_FINAL
+    plain = label is None or _name(label[1]) == SHORT_FINAL
     reason = "nested protocol turn" if text and not plain else _health(text[label.end() :] if label else text, halted)
     return FinalAnswer(text or None, reason, acted=acted, notes=notes or (("two_stage_prose",) if text else ()))
 

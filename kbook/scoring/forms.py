@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -35,9 +36,38 @@ class Form:
     tokens: frozenset[str]
     name: str = AS_WRITTEN
 
+
+class Forms(tuple[Form, ...]):
+    """All forms of one value, with what makes it quick to see that a text holds none of them."""
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every token of every form."""
+        return tuple(frozenset().union(*(form.tokens for form in self)))
+
+    @cached_property
+    def token_sets(self) -> tuple[frozenset[str], ...]:
+        """The different sets of tokens."""
+        return tuple({form.tokens for form in self if form.tokens})
+
+    @cached_property
+    def anchor(self) -> str:
+        """The longest token of the first form that stands in every form's text; "" where there is none."""
+        tokens = sorted(self[0].tokens, key=len, reverse=True) if self else ()
+        return next((token for token in tokens if all(token in form.text for form in self)), "")
+
+    def first_in(self, shown: str) -> Form | None:
+        """The first form that a canonical text holds, or None."""
+        if self.anchor not in shown:
+            return None
+        for form in self:
+            if form.text in shown:
+                return form
+        return None
+
     def recall(self, tokens: Set[str]) -> float:
-        """The fraction of its tokens that are among others; 0 for a form without any."""
-        return len(self.tokens & tokens) / len(self.tokens) if self.tokens else 0.0
+        """The greatest share of a form's tokens that are among others; 0 for forms without any."""
+        return max([len(own & tokens) / len(own) for own in self.token_sets], default=0.0) if tokens else 0.0
 
 
 @dataclass(frozen=True)
@@ -48,13 +78,13 @@ class Matcher:
         name: what tables print and `matching.matcher` looks up.
         canonical: brings a text into the form in which forms of the value are sought, as substrings.
         forms: all ways in which a value of a field may be written; none for a value that cannot be sought.
-        tokens: the set of tokens of a canonical text.
+        held: which of some tokens are tokens of a canonical text.
     """
 
     name: str
     canonical: Callable[[str], str]
-    forms: Callable[[str, str], tuple[Form, ...]]
-    tokens: Callable[[str], Set[str]]
+    forms: Callable[[str, str], Forms]
+    held: Callable[[str, Sequence[str]], Set[str]]
 
     def match(self, field: str, value: str, text: str) -> Match:
         """Match one value against one text.
@@ -64,13 +94,13 @@ class Matcher:
         Source: protocol A §2, complete extraction and severity.
         """
         forms, shown = self.forms(field, value), self.canonical(text)
-        if first_held(forms, shown):
+        if forms.first_in(shown):
             return Match(1, 1.0)
-        return Match(0, self._recall(forms, shown))
+        return Match(0, forms.recall(self.held(shown, forms.vocabulary)))
 
     def found(self, field: str, value: str, text: str) -> Form | None:
         """The first form of a value that a text holds, or None."""
-        return first_held(self.forms(field, value), self.canonical(text))
+        return self.forms(field, value).first_in(self.canonical(text))
 
     def recall(self, field: str, value: str, text: str) -> float:
         """The greatest share of a form's tokens that a text holds in any order: severity before extraction.
@@ -79,7 +109,8 @@ class Matcher:
         Missing: an empty text or value shows nothing, 0.
         Source: protocol A §2, severity.
         """
-        return self._recall(self.forms(field, value), self.canonical(text))
+        forms = self.forms(field, value)
+        return forms.recall(self.held(self.canonical(text), forms.vocabulary))
 
     def spans(self, field: str, value: str, text: str) -> tuple[tuple[int, int], ...]:
         """The places at which a value stands in a text, whole words, the longest of its forms first.
@@ -127,15 +158,6 @@ class Matcher:
             if text is not None and value is not None and self.forms(field, value):
                 out[row] = self.match(field, value, text)
         return out[:, 0], out[:, 1]
-
-    def _recall(self, forms: Sequence[Form], shown: str) -> float:
-        tokens = self.tokens(shown) if shown and forms else ()
-        return max([form.recall(tokens) for form in forms], default=0.0) if tokens else 0.0
-
-
-def first_held(forms: Sequence[Form], shown: str) -> Form | None:
-    """The first of some forms that a canonical text holds, or None."""
-    return next((form for form in forms if form.text in shown), None)
 
 
 def calendar_date(year: int, month: int, day: int) -> date | None:

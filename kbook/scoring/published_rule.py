@@ -10,9 +10,10 @@ Example:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
-from kbook.scoring.forms import MONTHS, Form, Matcher, calendar_date
+from kbook.scoring.forms import MONTHS, Form, Forms, Matcher, calendar_date
 
 UNIT_WORDS = ("Apt", "Suite", "Ste", "Unit", "#")
 
@@ -58,15 +59,16 @@ _VARIANTS = {"date_of_birth": date_variants, "address": address_variants}
 
 
 @lru_cache(maxsize=65536)
-def published_forms(field: str, value: str) -> tuple[Form, ...]:
+def published_forms(field: str, value: str) -> Forms:
     """The forms of a value under the published matcher; an unknown field has the value itself only."""
     variants = _VARIANTS.get(field, lambda text: (text,))(value)
     texts = dict.fromkeys(canonical(variant) for variant in variants)
-    return tuple(Form(text, frozenset(_TOKEN.findall(text))) for text in texts if text)
+    return Forms(Form(text, frozenset(_TOKEN.findall(text))) for text in texts if text)
 
 
-def _tokens(shown: str) -> set[str]:
-    return set(_TOKEN.findall(shown))
+def _held(shown: str, tokens: Sequence[str]) -> set[str]:
+    some = [token for token in tokens if token in shown]
+    return set(_TOKEN.findall(shown)).intersection(some) if some else set()
 
 
-PUBLISHED = Matcher("published", canonical, published_forms, _tokens)
+PUBLISHED = Matcher("published", canonical, published_forms, _held)

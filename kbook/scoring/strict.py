@@ -30,12 +30,12 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 
-from kbook.scoring.forms import AS_WRITTEN, MONTHS, Form, Matcher, calendar_date
+from kbook.scoring.forms import AS_WRITTEN, MONTHS, Form, Forms, Matcher, calendar_date
 
 DATE, WITHOUT_ZIP, WITHOUT_UNIT = "date spelling", "without ZIP code", "without unit"
 UNIT_WORD, WORD_ORDER = "word for the unit", "word order"
@@ -50,10 +50,9 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt](?![a-z]))")
 _TAG = re.compile(r"</?(?:(br)|b|i|u|s|em|strong|sup|sub|mark|code|span)\s?/?>", re.IGNORECASE)
 _NEW_ITEM = re.compile(r"\n[ \t]*(?=\n|[-*+•] )")
 _CLOCK = re.compile(r"(?<=[0-9])t(?=[0-9]{2}\.[0-9]{2})")
-_ABBREVIATED = re.compile(
-    r"\b([^\W\d_]|apt|ste|no|st|rd|dr|mr|mrs|ms|jr|sr|inc|ltd|co|corp|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\."
+_ABBREVIATIONS = frozenset(
+    "apt ste no st rd dr mr mrs ms jr sr inc ltd co corp jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
-_STOP = re.compile(r"(?<=[^\W\d_])\.+(?=\s|$)")
 
 _FIRST_DAY_ALONE = 13  # from this day on, a date in digits can be written day first
 _ORDINALS = (
@@ -125,12 +124,24 @@ def strict_text(text: str) -> str:
         shown = unicodedata.normalize("NFKD", shown.translate(_SIGNS))
     shown = shown.casefold().translate(_FOLD)
     if "." in shown:
-        shown = _CLOCK.sub(" ", shown)
-        shown = _STOP.sub(f" {_BREAK} ", _ABBREVIATED.sub(r"\1 ", shown)).replace(".", " ")
+        shown = _CLOCK.sub(" ", shown) if ":" in text else shown
+        shown = "".join(_stops_read(shown.split(".")))
     if _BREAK in shown:
         shown = shown.replace(_BREAK, f" {_BREAK} ")
     words = " ".join(shown.split())
     return f" {words} " if words else ""
+
+
+def _stops_read(pieces: list[str]) -> Iterator[str]:
+    """The pieces between full stops; a break goes where a stop ends a sentence, a space where it does not.
+
+    It ends one after a word that is no abbreviation and no single letter, before white space or the end.
+    """
+    for piece, after in pairwise(pieces):
+        word = piece.rsplit(None, 1)[-1] if piece[-1:].isalpha() and not after[:1].strip() else ""
+        ends = len(word) > 1 and word not in _ABBREVIATIONS
+        yield f"{piece} {_BREAK} " if ends else f"{piece} "
+    yield pieces[-1]
 
 
 def _plain(text: str) -> str:
@@ -144,22 +155,17 @@ def _plain(text: str) -> str:
     return _NEW_ITEM.sub(f" {_BREAK} ", text) if "\n" in text else text
 
 
-def strict_words(shown: str) -> set[str]:
-    """The words of a canonical text, breaks aside."""
-    return set(shown.split()) - {_BREAK}
-
-
 @lru_cache(maxsize=65536)
-def strict_forms(field: str, value: str) -> tuple[Form, ...]:
+def strict_forms(field: str, value: str) -> Forms:
     """The forms of a value under the strict matcher, as written first; none for a value without letter or digit."""
     names: dict[str, str] = {}
     for text, name in _SPELLINGS.get(field, _as_written)(value):
         names.setdefault(text, name)
-    return tuple(_form(text, name) for text, name in names.items())
+    return Forms(_form(text, name) for text, name in names.items())
 
 
 def _form(text: str, name: str) -> Form:
-    words = frozenset(strict_words(text))
+    words = frozenset(text.split()) - {_BREAK}
     return Form(text, words - _JOINING if name == DATE else words, name)
 
 
@@ -263,4 +269,9 @@ def _titles(value: str) -> Iterator[tuple[str, str]]:
 
 _SPELLINGS = {"date_of_birth": _dates, "address": _addresses, "occupation": _titles}
 
-STRICT = Matcher("strict", strict_text, strict_forms, strict_words)
+
+def _held(shown: str, words: Sequence[str]) -> set[str]:
+    return {word for word in words if f" {word} " in shown}
+
+
+STRICT = Matcher("strict", strict_text, strict_forms, _held)
