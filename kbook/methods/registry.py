@@ -26,6 +26,11 @@ METHODS: dict[str, str] = {
     "star": "kbook.methods.star:StarHard",
     "star_full": "kbook.methods.star:StarFull",
     "npo": "kbook.methods.preference:NPO",
+    "leace": "kbook.methods.leace:LEACE",
+    "repe": "kbook.methods.repe:RepE",
+    "mlp_probe": "kbook.methods.mlp_probe:MLPProbe",
+    "rlace": "kbook.methods.rlace:RLACE",
+    "rlace_cov": "kbook.methods.rlace:RLACECovariance",
 }
 """Name to ``module:Class``; everything else about a method is read from its class."""
 
