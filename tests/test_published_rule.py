@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kbook.keys import FIELDS
 from kbook.scoring import published_rule
-from kbook.scoring.published_rule import PUBLISHED, address_variants, date_variants
+from kbook.scoring.published_rule import PUBLISHED, address_variants, canonical, date_variants
 
 GOLDEN = [json.loads(line) for line in (Path(__file__).parent / "golden/matcher.jsonl").open(encoding="utf-8")]
 ASCII = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60)
@@ -102,6 +102,11 @@ def test_case_and_white_space_do_not_matter(field, value, text, blank):
     found = PUBLISHED.match(field, value, text)
     assert PUBLISHED.match(field, value, text.swapcase().replace(" ", blank)) == found
     assert PUBLISHED.match(field, value, blank + text + blank) == found
+
+
+@given(st.text(st.characters(exclude_categories=())) | st.text("aB \u00a0\u2009\t\n\x1c"))
+def test_canonical_text_is_lower_case_with_white_space_collapsed(text):
+    assert canonical(text) == " ".join(text.lower().split())
 
 
 @given(VALUES)

@@ -25,7 +25,10 @@ _UNIT = re.compile(rf"\b({'|'.join(UNIT_WORDS)})[.\s]*\w+", re.IGNORECASE)
 
 def canonical(text: str) -> str:
     """Lower case, white space collapsed."""
-    return " ".join(text.lower().split())
+    text = text.lower()
+    if "  " not in text and text.isprintable():  # no white space but single spaces: nothing to collapse
+        return text.strip(" ")
+    return " ".join(text.split())
 
 
 def date_variants(value: str) -> tuple[str, ...]:

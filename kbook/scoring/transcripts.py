@@ -174,12 +174,12 @@ def _passage_ids(value: Any) -> Any:
 
 def _text(value: Any, notes: list[str]) -> str | None:
     """Read a string, or lists of strings, as one text; anything else too, with a note."""
+    if isinstance(value, str):
+        return value
     if not _present(value):
         if value is not None:
             notes.append("odd_value")
         return None
-    if isinstance(value, str):
-        return value
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return " ".join(value)
     words, odd = _flatten(value)
