@@ -155,6 +155,18 @@ class LiveBatch:
             logits, step = self._read(texts, reader)
             return self._write(logits, step, texts, max_new_tokens, reader)
 
+    @torch.no_grad()
+    def read(self, texts: Sequence[str]) -> torch.Tensor:
+        """Read the whole text of each conversation; logits of the next token. Shape: ``(rows, vocabulary)``."""
+        with _embedding_hook(self) as reader:
+            return self._read(texts, reader)[0]
+
+    @torch.no_grad()
+    def feed(self, blocks: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Go on with these tokens of each row, none for some but not for all; logits as in `read`."""
+        with _embedding_hook(self) as reader:
+            return self._forward(blocks, Pass(False, [row.name for row in self.rows]), reader)
+
     def _read(self, texts: Sequence[str], reader: _Reader) -> tuple[torch.Tensor, Pass]:
         if not self.reusable:
             self._fresh_cache()
@@ -172,28 +184,38 @@ class LiveBatch:
     def _forward(self, blocks: Sequence[Sequence[int]], step: Pass, reader: _Reader) -> torch.Tensor:
         """Feed blocks of tokens; logits after the last one of each row. Shape: ``(rows, vocabulary)``."""
         width, start, device = max(map(len, blocks)), self.mask.shape[1], self.base.device
-        ids = torch.zeros((len(blocks), width), dtype=torch.long)
-        real, positions = torch.zeros_like(ids), torch.zeros_like(ids)
         # windows and recurrences must see a row's tokens in one piece, so where there are any, pads come first
         pads = [0 if self.reusable else width - len(block) for block in blocks]
-        for i, (block, pad, row) in enumerate(zip(blocks, pads, self.rows, strict=True)):
-            end = pad + len(block)
-            ids[i, pad:end], real[i, pad:end] = torch.tensor(block, dtype=torch.long), 1
-            positions[i] = (torch.arange(width) + len(row.ids) - pad).clamp(min=0)
+        ends = [pad + len(block) for pad, block in zip(pads, blocks, strict=True)]
+        padded = zip(pads, blocks, ends, strict=True)
+        ids = torch.tensor([[0] * pad + list(block) + [0] * (width - end) for pad, block, end in padded])
+        places = torch.arange(width)
+        real = (places >= torch.tensor(pads)[:, None]) & (places < torch.tensor(ends)[:, None])
+        before = torch.tensor([len(row.ids) - pad for row, pad in zip(self.rows, pads, strict=True)])
+        positions = (places + before[:, None]).clamp(min=0)
+        for row, block, pad, end in zip(self.rows, blocks, pads, ends, strict=True):
             row.ids.extend(block)
             row.slots.extend(range(start + pad, start + end))
-        self.mask = torch.cat([self.mask, real.to(device)], dim=1)
-        last = torch.tensor([max(0, pad + len(block) - 1) for block, pad in zip(blocks, pads, strict=True)])
+        self.mask = torch.cat([self.mask, real.to(self.mask)], dim=1)
+        last = torch.tensor(ends).sub(1).clamp(min=0)
         reader.step, reader.pads = step, pads
         hidden = self.base.model.base_model(
             input_ids=ids.to(device),
-            attention_mask=self.mask,
+            attention_mask=self._attention(width),
             position_ids=positions.to(device),
             cache=self.cache,
             use_cache=True,
         ).last_hidden_state
         logits = self.base.model.get_output_embeddings()(hidden[torch.arange(len(blocks)), last.to(device)])
         return self._changed(step, logits.float())
+
+    def _attention(self, width: int) -> torch.Tensor:
+        """The mask of a pass; that of a single token is ready to be added, which spares the model the work."""
+        if width > 1 or not self.reusable:
+            return self.mask
+        dtype = self.base.model.dtype
+        blocked = torch.zeros_like(self.mask, dtype=dtype).masked_fill_(self.mask == 0, torch.finfo(dtype).min)
+        return blocked[:, None, None]
 
     def _changed(self, step: Pass, logits: torch.Tensor) -> torch.Tensor:
         for hook in self.hooks:
