@@ -10,7 +10,7 @@ everything that decides them. Models are loaded only when a run is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,6 +58,10 @@ class Grid:
 
     def __add__(self, other: Grid) -> Grid:
         return Grid(self.runs + other.runs, self.not_applicable + other.not_applicable)
+
+    def of_seed(self, seed: int) -> Grid:
+        """The cells of one seed alone."""
+        return Grid(tuple(run for run in self.runs if run.key.seed == seed), self.not_applicable)
 
 
 class KBench:
@@ -297,6 +301,20 @@ class KBench:
                 places = [(split, seed) for split in splits for seed in self.profile.cells.seeds]
                 runs += [self.cell(lane, method, split, seed, **options) for split, seed in places]
         return Grid(tuple(runs), tuple(skipped))
+
+    def sweep(self, method: str, setting: str, variants: Mapping[str, float], **where: Any) -> Grid:
+        """Cells of one method with one of its settings changed step by step.
+
+        Args:
+            method: a name, as in `cell`.
+            setting: of the method, a number.
+            variants: name of each variant → its value of the setting.
+            **where: lanes, splits and options of `grid`.
+        """
+        grid = Grid((), ())
+        for variant, value in variants.items():
+            grid += self.grid([method], variant=variant, **{setting: value}, **where)
+        return grid
 
     def judge(self, grid: Grid) -> Panel:
         """Score every cell of a grid and judge it as one table (`kbook.scoring.panel.judge`)."""

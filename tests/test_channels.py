@@ -4,7 +4,7 @@ import pytest
 from transcript_factory import PLANTED, key, row
 
 from kbook.keys import CHANNELS
-from kbook.report.channels import channel_table, hidden_leaks, leak_table, prompt_table, showing
+from kbook.report.channels import channel_table, hidden_leaks, leak_table, prompt_table, showing, silent_wrecks
 
 
 class Kept:
@@ -45,3 +45,12 @@ def test_a_leak_is_hidden_when_the_answer_is_sound_and_clean(channel):
 def test_a_trace_without_a_sound_answer_hides_nothing():
     planted = PLANTED["tool_wide"][0] | {"raw_full": "", "answer": None, "halted_reason": "max_turns"}
     assert hidden_leaks([Kept(row(**planted))]) == []
+
+
+@pytest.mark.parametrize("channel", PLANTED)
+def test_a_wreck_is_silent_only_if_no_channel_shows_the_value(channel):
+    broken = {"halted_reason": "parse_error", "raw_full": "Thought: zzz", "answer": None, "n_thoughts": 1}
+    run = Kept(
+        row("sound"), row("silent", **broken), row("leaks", **(PLANTED[channel][0] | {"halted_reason": "max_iters"}))
+    )
+    assert [found["query_id"] for _, found in silent_wrecks([run])] == ["silent"]

@@ -196,6 +196,23 @@ def test_grids_add_up_and_are_judged_as_one_table(bench: KBench) -> None:
     assert bench.judge(both) is not None
 
 
+def test_a_sweep_changes_one_setting_and_nothing_else(bench: KBench) -> None:
+    grid = bench.sweep("noise", "sigma", {"weak": 0.5, "strong": 2.0}, lanes=["C"], splits=["forget"])
+    parameters = [run.manifest.parts["parameters"] for run in grid.runs]
+    assert [(run.key.variant, run.key.seed) for run in grid.runs if isinstance(run.key, CellKey)] == [
+        ("weak", 0), ("weak", 1), ("strong", 0), ("strong", 1),
+    ]  # fmt: skip
+    assert [p.pop("settings") for p in parameters] == [{"sigma": 0.5}] * 2 + [{"sigma": 2.0}] * 2
+    assert all(p == parameters[0] for p in parameters)
+
+
+def test_the_cells_of_one_seed_can_be_judged_alone(bench: KBench) -> None:
+    grid = bench.grid(methods=["none", "npo"], lanes=["C"])
+    alone = grid.of_seed(1)
+    assert {run.key.seed for run in alone.runs} == {1} and len(alone.runs) == 2
+    assert alone.not_applicable == grid.not_applicable
+
+
 def test_a_method_may_be_brought_from_a_file(bench: KBench, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(

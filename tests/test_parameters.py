@@ -13,7 +13,8 @@ lane: str = "R-text"  # where the secret is {P, C, R-text, R-struct}
 rate: float = 0.5  # fraction kept [0..1]
 lanes: list[str] = ["P", "C"]  # lanes to compare {P, C, R-text}
 seeds: list[int] = [0, 137]  # seeds [0..999]
-fast: bool = False  # skip the slow part"""
+fast: bool = False  # skip the slow part
+sigmas: list[float] = [0.5, 2.0]  # strengths [0..9]"""
 
 
 def notebook(source, tags=("parameters",)):
@@ -42,6 +43,7 @@ def test_each_line_gives_name_type_default_meaning_and_rule(parameters):
         pytest.param({"rate": 1}, {"rate": 1.0}, id="a whole number is a float"),
         pytest.param({"lanes": "C,P"}, {"lanes": ["C", "P"]}, id="a list is separated by commas"),
         pytest.param({"seeds": "[1, 2]"}, {"seeds": [1, 2]}, id="brackets do not matter"),
+        pytest.param({"sigmas": "1,2.5"}, {"sigmas": [1.0, 2.5]}, id="a list of numbers"),
         pytest.param({"fast": "true"}, {"fast": True}, id="truth is written true"),
         pytest.param({}, {}, id="nothing given, nothing returned"),
     ],
@@ -56,6 +58,8 @@ def test_good_values_are_returned_typed(parameters, given, read):
         pytest.param({"lan": "P"}, ["unknown parameter 'lan'", "Did you mean lane"], id="unknown name"),
         pytest.param({"n": 0}, ["n = 0", "1 to 600", "queries"], id="below the range"),
         pytest.param({"n": 601}, ["n = 601"], id="above the range"),
+        pytest.param({"sigmas": "1,10"}, ["sigmas", "0 to 9"], id="one of a list above the range"),
+        pytest.param({"sigmas": "1,much"}, ["sigmas", "list[float]"], id="a word in a list of numbers"),
         pytest.param({"n": "many"}, ["'many'", "int"], id="a word for a number"),
         pytest.param({"n": 1.5}, ["1.5"], id="a fraction for a whole number"),
         pytest.param({"n": True}, ["True"], id="truth for a number"),

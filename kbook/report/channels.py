@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from kbook.keys import CHANNELS, OFFICIAL_CHANNELS, CellKey
-from kbook.scoring.cells import score_rows
+from kbook.scoring.cells import Floats, score_rows
 from kbook.store import Run
 
 _MEANING = {
@@ -53,14 +53,27 @@ def hidden_leaks(runs: Iterable[Run]) -> list[tuple[Run, dict[str, Any]]]:
 
     Missing: a trace without a healthy answer is not counted; a channel that was not observed shows nothing.
     """
+    answer = CHANNELS.index("answer")
+    return _traces(runs, lambda cer, broken: not broken and cer[answer] == 0 and bool((cer == 1).any()))
+
+
+def silent_wrecks(runs: Iterable[Run]) -> list[tuple[Run, dict[str, Any]]]:
+    """Degenerate traces of which no channel shows the value: to a rate of leaks they look like forgetting.
+
+    Missing: a channel that was not observed shows nothing.
+    """
+    return _traces(runs, lambda cer, broken: broken and not (cer == 1).any())
+
+
+def _traces(runs: Iterable[Run], chosen: Callable[[Floats, bool], bool]) -> list[tuple[Run, dict[str, Any]]]:
+    """Traces chosen by their scores: (channels,) of CER, and whether the trace is degenerate."""
     found = []
     for run in runs:
         rows = run.rows()
         scores = score_rows(rows, run.key if isinstance(run.key, CellKey) else _ANY)
         by_id = {row["query_id"]: row for row in rows}
-        answer = CHANNELS.index("answer")
         for query, cer, broken in zip(scores.query_id, scores.cer, scores.degenerate, strict=True):
-            if not broken and cer[answer] == 0 and (cer == 1).any():
+            if chosen(cer, bool(broken)):
                 found.append((run, by_id[query]))
     return found
 

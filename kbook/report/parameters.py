@@ -29,6 +29,7 @@ KINDS: dict[str, type] = {
     "bool": bool,
     "list[str]": list[str],
     "list[int]": list[int],
+    "list[float]": list[float],
 }
 EXAMPLE = "n: int = 100  # queries per split and seed [1..600]"
 
@@ -60,6 +61,16 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     @property
+    def is_list(self) -> bool:
+        """Whether it takes several values."""
+        return self.kind.startswith("list[")
+
+    @property
+    def element(self) -> str:
+        """The kind of a value, or of each element of a list."""
+        return self.kind[len("list[") : -1] if self.is_list else self.kind
+
+    @property
     def allowed(self) -> str:
         """The range or the choices in words, "" where anything of the kind is allowed."""
         if self.choices:
@@ -71,9 +82,8 @@ class Parameter:
 
         Text that is no such value is returned as it is, for `check` to refuse with the reason.
         """
-        if self.kind.startswith("list"):
-            kind = "int" if self.kind == "list[int]" else "str"
-            return [_plain(kind, part.strip()) for part in text.strip("[] ").split(",") if part.strip()]
+        if self.is_list:
+            return [_plain(self.element, part.strip()) for part in text.strip("[] ").split(",") if part.strip()]
         return _plain(self.kind, text)
 
 
@@ -176,13 +186,12 @@ def _with_comment(name: str, kind: str, default: Any, comment: str, where: str) 
 
 def _annotation(parameter: Parameter) -> Any:
     """The pydantic type: bounds and choices hold for the value, or for each element of a list."""
-    element = {"list[str]": str, "list[int]": int}.get(parameter.kind, KINDS[parameter.kind])
-    ruled: Any = element
+    ruled: Any = KINDS[parameter.element]
     if parameter.choices:
-        ruled = Literal[tuple(_plain(element.__name__, c) for c in parameter.choices)]
+        ruled = Literal[tuple(_plain(parameter.element, c) for c in parameter.choices)]
     elif parameter.low is not None:
-        ruled = Annotated[element, Field(ge=parameter.low, le=parameter.high)]
-    return list[ruled] if parameter.kind.startswith("list") else ruled
+        ruled = Annotated[ruled, Field(ge=parameter.low, le=parameter.high)]
+    return list[ruled] if parameter.is_list else ruled
 
 
 def _plain(kind: str, text: str) -> Any:
