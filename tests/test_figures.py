@@ -31,6 +31,7 @@ BUILDERS = {
     "heat": lambda f: figures.heat(f, row="lane", column="channel", value="rate"),
     "scatter": lambda f: figures.scatter(f, x="rate", y="loss", name="channel", series="lane"),
     "curves": lambda f: figures.curves(f, x="loss", y="rate", series="lane", low="low", high="high"),
+    "curves in panels": lambda f: figures.curves(f, x="channel", y="rate", panel="lane"),
 }
 
 
@@ -100,3 +101,9 @@ def test_the_look_ends_with_the_figure():
 def test_an_unknown_width_is_refused():
     with pytest.raises(KBookError, match="unknown width"):
         figures.canvas(width="huge")
+
+
+def test_curves_have_one_panel_a_group_with_its_own_points():
+    plot = figures.curves(RATES, x="loss", y="rate", panel="lane")
+    assert [axis.get_title("left") for axis in plot.figure.axes] == ["P", "C"]
+    assert [line.get_xdata().tolist() for axis in plot.figure.axes for line in axis.lines] == [[3.0, 2.0], [1.0, 0.5]]

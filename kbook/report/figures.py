@@ -285,25 +285,38 @@ def curves(
     x: str,
     y: str,
     series: str = "",
+    panel: str = "",
     low: str = "",
     high: str = "",
+    scale: str = "linear",
     height: float = 2.8,
 ) -> Plot:
-    """Draw lines over `x`, told apart by colour and marker; bands where there are bounds."""
-    frame = _with_names(frame, series)
-    names = _names(frame, series)
-    figure, axes = canvas(height=height)
-    axis = axes[0, 0]
-    for each, drawn in looks(names).items():
-        part = frame[frame[series] == each] if series else frame
-        every = max(1, len(part) // 8)
-        style: dict[str, Any] = {"color": drawn.color, "marker": drawn.marker, "markevery": every, "lw": 1.3}
-        axis.plot(part[x], part[y], label=visible(each) or "_nolegend_", **style)
-        if low and high:
-            axis.fill_between(part[x], part[low], part[high], color=drawn.color, alpha=0.15, lw=0)
-    axis.set(xlabel=x, ylabel=y)
+    """Draw lines over `x`, told apart by colour and marker, one panel a group; bands where there are bounds.
+
+    Args:
+        frame: one row a point.
+        x, y: columns of numbers; `x` may hold names.
+        series, panel: columns of names.
+        low, high: columns of the bounds.
+        scale: of `y`, as matplotlib names it.
+        height: of the figure, in inches.
+    """
+    frame = _with_names(frame, panel, series)
+    panels, names = _names(frame, panel), _names(frame, series)
+    figure, axes = canvas(1, len(panels), height=height)
+    for axis, title in zip(axes[0], panels, strict=True):
+        group = frame[frame[panel] == title] if panel else frame
+        for each, drawn in looks(names).items():
+            part = group[group[series] == each] if series else group
+            every = max(1, len(part) // 8)
+            style: dict[str, Any] = {"color": drawn.color, "marker": drawn.marker, "markevery": every, "lw": 1.3}
+            axis.plot(part[x], part[y], label=visible(each) or "_nolegend_", **style)
+            if low and high:
+                axis.fill_between(part[x], part[low], part[high], color=drawn.color, alpha=0.15, lw=0)
+        axis.set(xlabel=x, yscale=scale, title=visible(title) if panel else "")
+    axes[0, 0].set_ylabel(y)
     _legend(figure, axes)
-    return Plot(figure, frame[[c for c in (series, x, y, low, high) if c]].reset_index(drop=True))
+    return Plot(figure, frame[[c for c in (panel, series, x, y, low, high) if c]].reset_index(drop=True))
 
 
 def _names(frame: pd.DataFrame, column: str) -> list[str]:
