@@ -255,9 +255,9 @@ def heat(frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = 
 
 @look()
 def scatter(
-    frame: pd.DataFrame, *, x: str, y: str, name: str, series: str = "", panel: str = "", height: float = 3.4
+    frame: pd.DataFrame, *, x: str, y: str, name: str = "", series: str = "", panel: str = "", height: float = 3.4
 ) -> Plot:
-    """Draw points with their names beside them, one marker a series, one panel a group."""
+    """Draw points, one marker a series, one panel a group; with a ``name``, it stands beside its point."""
     frame = _with_names(frame, panel, series)
     panels, names = _names(frame, panel), _names(frame, series)
     figure, axes = canvas(1, len(panels), height=height)
@@ -266,8 +266,9 @@ def scatter(
         part = frame[frame[panel] == title] if panel else frame
         for each in names:
             points = part[part[series] == each] if series else part
-            axis.plot(points[x], points[y], drawn[each].marker, color=drawn[each].color, label=visible(each) or None)
-        for record in part.to_dict("records"):
+            style: dict[str, Any] = {"color": drawn[each].color, "alpha": 0.85, "label": visible(each) or None}
+            axis.plot(points[x], points[y], drawn[each].marker, **style)
+        for record in part.to_dict("records") if name else ():
             at = (record[x], record[y])
             text = visible(str(record[name]))
             axis.annotate(text, at, xytext=(4, 4), textcoords="offset points", fontsize=8)

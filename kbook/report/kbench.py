@@ -17,6 +17,7 @@ from kbook.corpora.wordings import BIOGRAPHIES, QUESTIONS
 from kbook.keys import CHANNELS, FIELDS, LANES, SPLITS
 from kbook.report.published import MARK, published
 from kbook.report.tints import tint
+from kbook.scoring.comparisons import BASELINE
 from kbook.scoring.frames import budget_frame, cell_frame, channel_frame, topology_frame, verdict_frame
 from kbook.scoring.panel import Panel
 
@@ -192,7 +193,7 @@ def matrix_frame(panel: Panel) -> pd.DataFrame:
     rows = []
     for row in frame.to_dict("records"):
         measured = row["status"] == "measured"
-        other = "n/a" if row["status"] == "not applicable" else row["status"]
+        other = {"not applicable": "n/a", "measured": "no retain rows"}.get(row["status"], row["status"])
         rows.append(
             {
                 "lane": row["lane"],
@@ -217,7 +218,7 @@ def leak_and_health_frame(panel: Panel, split: str = "forget") -> pd.DataFrame:
     frame = cell_frame(panel, pooled=True)
     frame = frame[frame["split"] == split]
     columns = {"lane": "lane", "method": "method", "or_all": "OR(all)", "degeneration": "degeneration", "n": "n"}
-    return frame[list(columns)].rename(columns=columns)
+    return _in_order(frame[list(columns)].rename(columns=columns))
 
 
 def score_frame(panel: Panel) -> pd.DataFrame:
@@ -251,15 +252,20 @@ def observer_frame(panel: Panel) -> pd.DataFrame:
 
 
 def rate_table(panel: Panel) -> pd.DataFrame:
-    """Forget and retain rates of every lane and method, seeds pooled, with 95 % intervals."""
+    """Forget and retain rates of every lane and method, seeds pooled."""
     frame = cell_frame(panel, pooled=True)
     wide = frame.pivot(index=["lane", "method"], columns="split", values=["or_all", "degeneration", "n"])
     rows = []
     for (lane, method), row in wide.iterrows():
         found = {f"{names} {s}": row[(column, s)] for s in SPLITS for column, names in _RATES.items()}
         rows.append({"lane": lane, "method": method, **found})
-    order = {lane: i for i, lane in enumerate(LANES)}
-    return pd.DataFrame(rows).sort_values("lane", key=lambda lanes: lanes.map(order), kind="stable")
+    return _in_order(pd.DataFrame(rows))
+
+
+def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lanes as they are always listed, and in each lane the untreated agent first."""
+    places = list(zip(frame["lane"].map(LANES.index), frame["method"] != BASELINE, frame["method"], strict=True))
+    return frame.iloc[sorted(range(len(frame)), key=places.__getitem__)].reset_index(drop=True)
 
 
 _RATES = {"or_all": "OR(all)", "degeneration": "degenerate"}

@@ -158,7 +158,8 @@ def selectivity(or_none: float, or_method: float, p_adj: float) -> Label:
         kind = "broken" if ratio >= BROKEN_RATIO else "weakened"
     elif delta < -RETAIN_SHIFT and p_adj < ALPHA:
         kind = "off-target gain"
-    text = f"broken ({ratio:.1f}×)" if kind == "broken" else kind
+    factor = "∞" if ratio == float("inf") else f"{ratio:.1f}×"
+    text = f"broken ({factor})" if kind == "broken" else kind
     return Label(kind, text, ratio, f"OR(all) on retain {or_none:.3f} → {or_method:.3f}, p_adj {_p(p_adj)}")
 
 
