@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kbook.errors import KBookError
 from kbook.files import write_atomic
-from kbook.report.scorecard import to_json
+from kbook.report.scorecard import scorecard, to_json
 from kbook.report.scorecard_html import GENERATOR, page
 from kbook.report.scorecard_text import report_lines
 from kbook.scoring.bundle import MANIFEST
@@ -43,14 +43,14 @@ def score(
         KBookError: as `score_folder`; an output would replace what is no output of this command.
     """
     scored = score_folder(cells, prefix, rule=rule)
-    card = to_json(scored)
-    files = {json: card} if json not in (None, STDOUT) else {}
-    files |= {html / INDEX: page(scored)} if html else {}
+    card = scorecard(scored) if json or html else {}
+    files = {json: to_json(card)} if json not in (None, STDOUT) else {}
+    files |= {html / INDEX: page(scored, card)} if html else {}
     for path in files:
         _check(path, scored)
     for path, text in files.items():
         _write(path, text)
-    sys.stdout.write(card if json == STDOUT else "\n".join(report_lines(scored)) + "\n")
+    sys.stdout.write(to_json(card) if json == STDOUT else "\n".join(report_lines(scored)) + "\n")
 
 
 def report(bundle: Path, *, rule: str = "published", json: Path | None = None, html: Path | None = None) -> None:

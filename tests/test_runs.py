@@ -1,3 +1,5 @@
+import sys
+import types
 import warnings
 
 import pytest
@@ -101,3 +103,18 @@ def test_damaged_rows_and_manifests_are_never_read(store):
         warnings.simplefilter("always")
         assert len(find_runs(store.root).sources) == 11
     assert [warning.category for warning in said] == [StoreWarning]
+
+
+def test_lane_that_a_method_of_this_book_cannot_reach_is_no_gap(store, monkeypatch):
+    registry = types.ModuleType("kbook.methods.registry")
+    registry.METHODS = {"npo": "", "none": ""}
+    registry.method_class = lambda name: name
+    registry.why_not = lambda cls, lane: "it edits weights" if (cls, lane) == ("npo", "R-text") else None
+    monkeypatch.setitem(sys.modules, "kbook.methods.registry", registry)
+    fill(store, "none", 3, lane="P")
+    fill(store, "npo", lane="P")
+    scored = score_folder(store.root)
+    (found,) = [v for v in scored.panels["llama-tiny.smoke"].verdicts if v.status == "not applicable"]
+    assert (found.subject.lane, found.subject.method, found.reasons) == ("R-text", "npo", ("it edits weights",))
+    left = [str(w) for w in scored.warnings("llama-tiny.smoke") if w.code == "lane_not_measured"]
+    assert len(left) == 1 and left[0].startswith("llama-tiny P eco"), "eco is in no registry here: a gap"

@@ -6,10 +6,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from test_scorecard_html import HOSTILE, hostile_folder
+from test_scorecard_html import HOSTILE, hostile_folder, page_of
 from transcript_factory import VALUE, row, write_cell
 
-from kbook.report.scorecard_html import page
 from kbook.scoring.folder import score_folder
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
@@ -72,11 +71,11 @@ def test_report_of_hostile_transcripts_runs_nothing_and_asks_for_nothing(tmp_pat
     folder = tmp_path / "cells"
     folder.mkdir()
     hostile_folder(folder)
-    entries = [row(f"{n} {p}", question=p, raw_Z_summary=f"{p} {VALUE} {p}") for n, p in enumerate(PAYLOADS)]
+    entries = [row(f"{n} {p}", raw_Z_summary=f"{p} {VALUE} {p}") for n, p in enumerate(PAYLOADS)]
     for seed, entry in enumerate(entries):
         config = {"model": PAYLOADS[seed], "base_model": PAYLOADS[seed]}
         write_cell(folder, f"demo_C_m{seed}_forget_seed0", [entry], config)
-    html = page(score_folder(folder))
+    html = page_of(score_folder(folder))
     for mark in PAYLOADS:
         assert mark not in html
     if not policy:

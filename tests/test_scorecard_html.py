@@ -13,8 +13,12 @@ from kbook.scoring.folder import score_folder
 HOSTILE = "<script>alert(1)</script>\x1b[1m\u202e<img src=x onerror=alert(1)>"
 
 
+def page_of(scored):
+    return page(scored, scorecard(scored))
+
+
 def soup(scored):
-    return BeautifulSoup(page(scored), "html.parser")
+    return BeautifulSoup(page_of(scored), "html.parser")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def html(golden):
 
 def hostile_folder(folder):
     """Cells in which every text that somebody else wrote is hostile."""
-    leak = {"ground_truth": f"{VALUE} {HOSTILE}", "question": HOSTILE, "raw_Z_CoT": [HOSTILE], "summary_error": None}
+    leak = {"ground_truth": f"{VALUE} {HOSTILE}", "raw_Z_CoT": [HOSTILE], "summary_error": None}
     shown = leak | {"raw_Z_summary": f"{HOSTILE} {VALUE} {HOSTILE} {HOSTILE}", "halted_reason": HOSTILE}
     for method in ("none", "eco"):
         config = {"base_model": HOSTILE, "model": HOSTILE, "n_sample": 7}
@@ -113,8 +117,26 @@ def test_excerpts_mark_the_value_in_the_channel_that_shows_it(html):
     assert not [name for name, line in lines.items() if line.mark and name not in shown]
 
 
+def test_observers_and_matchers_stand_beside_the_verdicts(tmp_path):
+    inside = {"field": "occupation", "ground_truth": "Actor", "raw_Z_summary": f"works in a factory {HOSTILE}"}
+    entries = [row(f"w{n}", **inside) for n in range(8)]
+    for method in ("none", "eco"):
+        write_cell(tmp_path, f"demo_P_{method}_forget_seed0", [*entries, *rows(4, 4)])
+    html = soup(score_folder(tmp_path))
+    assert "third party" in texts(html, "Observers who see more").lower()
+    told = texts(html, "The two matchers")
+    assert "Of 24 rows, 16 leak under published alone and 0 under strict alone." in told
+    assert "word boundary" in told and "<script>alert(1)</script>" in told
+
+
+def test_control_matchers_that_agree_change_no_verdict(html):
+    assert "0 leak under published alone and 0 under strict alone. No verdict changes." in texts(
+        html, "The two matchers"
+    )
+
+
 def test_hostile_text_is_inert_and_visible_wherever_it_comes_from(tmp_path):
-    source = page(score_folder(hostile_folder(tmp_path)))
+    source = page_of(score_folder(hostile_folder(tmp_path)))
     html = BeautifulSoup(source, "html.parser")
     assert not html.find_all(["script", "img"]) and "\x1b" not in source and "\u202e" not in source
     for place in ("p.lead", "ul.warnings", "ul.reasons", "details.excerpt summary", "details.excerpt td.said"):
@@ -149,5 +171,5 @@ def test_not_applicable_and_provisional_are_told(tmp_path):
 
 
 def test_same_cells_make_the_same_page(golden):
-    assert page(golden) == page(golden)
-    assert re.match(r'<!doctype html>\n<html lang="en">', page(golden))
+    assert page_of(golden) == page_of(golden)
+    assert re.match(r'<!doctype html>\n<html lang="en">', page_of(golden))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +11,8 @@ from kbook.scoring.cells import CellScores, leaks
 from kbook.scoring.folder import Scored
 from kbook.scoring.forms import Matcher
 from kbook.scoring.matching import matcher
-from kbook.scoring.panel import Panel, subject_of
-from kbook.scoring.transcripts import Trace, read_trace
+from kbook.scoring.panel import Panel, Subject, subject_of
+from kbook.scoring.transcripts import Trace
 
 PER_SUBJECT = 2
 AT_MOST = 60
@@ -51,7 +49,6 @@ class Excerpt:
 
     key: CellKey
     query: str
-    question: str
     field: str
     value: str
     health: str
@@ -66,48 +63,33 @@ class Excerpt:
 def excerpts(scored: Scored, prefix: str) -> list[Excerpt]:
     """Take some leaking forget rows of every method and lane, first those whose answer does not show the leak."""
     panel, rule = scored.panels[prefix], matcher(scored.rule)
-    sources = {source.key: source for source in scored.found.of(prefix)}
-    chosen: dict[CellKey, list[int]] = {}
-    for key, row in _chosen(panel):
-        chosen.setdefault(key, []).append(row)
-    cells = {cell.key: cell for cell in panel.cells}
-    return [
-        excerpt for key, places in chosen.items() for excerpt in _read(cells[key], places, sources[key].rows(), rule)
-    ]
+    readings = dict(zip(panel.cells, scored.readings[prefix], strict=True))
+    return [_excerpt(cell, readings[cell].traces[row], row, rule) for cell, row in _chosen(panel)]
 
 
-def _chosen(panel: Panel) -> Iterator[tuple[CellKey, int]]:
-    found = [place for verdict in panel.verdicts for place in _of_subject(panel, verdict.subject)]
-    yield from found[:AT_MOST]
+def _chosen(panel: Panel) -> list[tuple[CellScores, int]]:
+    return [place for verdict in panel.verdicts for place in _of_subject(panel, verdict.subject)][:AT_MOST]
 
 
-def _of_subject(panel: Panel, subject: Any) -> list[tuple[CellKey, int]]:
+def _of_subject(panel: Panel, subject: Subject) -> list[tuple[CellScores, int]]:
     cells = [c for c in panel.cells if subject_of(c.key) == subject and c.key.split == "forget"]
     rows = [(cell.cer[row, _ANSWER] == 1, n, row) for n, cell in enumerate(cells) for row in _leaking(cell)]
-    return [(cells[n].key, row) for _, n, row in sorted(rows)[:PER_SUBJECT]]
+    return [(cells[n], row) for _, n, row in sorted(rows)[:PER_SUBJECT]]
 
 
 def _leaking(cell: CellScores) -> list[int]:
     return [int(row) for row in np.flatnonzero(leaks(cell.cer))]
 
 
-def _read(
-    cell: CellScores, places: Sequence[int], rows: Sequence[Mapping[str, Any]], rule: Matcher
-) -> Iterator[Excerpt]:
-    """Find the rows again by their query, the last of each."""
-    traces = {trace.query_id: (trace, row) for place, row in enumerate(rows, 1) if (trace := read_trace(row, place))}
-    for place in places:
-        trace, row = traces[str(cell.query_id[place])]
-        question = row.get("question")
-        yield Excerpt(
-            key=cell.key,
-            query=trace.query_id,
-            question=question if isinstance(question, str) else "",
-            field=trace.field,
-            value=trace.value or "",
-            health=trace.reason,
-            channels=tuple(_seen(name, cell.cer[place, i], trace, rule) for i, name in enumerate(CHANNELS)),
-        )
+def _excerpt(cell: CellScores, trace: Trace, row: int, rule: Matcher) -> Excerpt:
+    return Excerpt(
+        key=cell.key,
+        query=trace.query_id,
+        field=trace.field,
+        value=trace.value or "",
+        health=trace.reason,
+        channels=tuple(_seen(name, cell.cer[row, i], trace, rule) for i, name in enumerate(CHANNELS)),
+    )
 
 
 def _seen(channel: str, cer: float, trace: Trace, rule: Matcher) -> Seen:

@@ -10,8 +10,10 @@ from typing import Any
 
 from kbook import __version__
 from kbook.keys import CHANNELS, LANES
+from kbook.scoring.disagreement import difference_records, label_records, rate_records, rule_records
 from kbook.scoring.folder import Scored
 from kbook.scoring.notices import Notice
+from kbook.scoring.observers import beside_records, observer_records
 from kbook.scoring.panel import BASELINE, Panel
 from kbook.scoring.records import (
     Record,
@@ -24,11 +26,14 @@ from kbook.scoring.records import (
 )
 
 SCHEMA = "kbook-score@1"
+MOST_ROWS = 200
+"""Rows on which the matchers differ that are listed; all are counted."""
 
 _RENAMED = {
     "graded": "or_graded",
     "graded_lo": "or_graded_lo",
     "graded_hi": "or_graded_hi",
+    "graded_seen": "or_graded_seen",
     "collapsed": "terminal_collapse",
     "none_only": "base_only",
 }
@@ -54,15 +59,16 @@ def scorecard(scored: Scored) -> dict[str, Any]:
         "topology": _all(scored, _topologies),
         "budgets": _all(scored, _budgets),
         "gates": _all(scored, gate_records),
+        **_second_looks(scored),
         "warnings": [*_warnings(scored)],
     }
     plain: dict[str, Any] = _plain(content)
     return plain
 
 
-def to_json(scored: Scored) -> str:
+def to_json(card: Mapping[str, Any]) -> str:
     """Write the object as text: UTF-8 with escapes, indented, one line feed at the end."""
-    return json.dumps(scorecard(scored), indent=1, allow_nan=False) + "\n"
+    return json.dumps(card, indent=1, allow_nan=False) + "\n"
 
 
 def _all(scored: Scored, records: Callable[[Panel], list[Record]]) -> list[Record]:
@@ -124,6 +130,24 @@ def _budgets(panel: Panel) -> list[Record]:
         names = ("or_none", "or_method", "p_adj", "k_class")
         entry["observers"][record["budget"]] = {name: record[name] for name in names}
     return list(seen.values())
+
+
+def _second_looks(scored: Scored) -> dict[str, Record]:
+    """What stands beside the verdicts: other observers, the other matcher."""
+    observers: Record = {"cells": [], "verdicts": []}
+    matchers: Record = {"n_differences": 0, "cells": [], "rules": [], "verdicts": [], "rows": []}
+    for prefix in scored.panels:
+        look = scored.second_look(prefix)
+        observers["cells"] += [_named(prefix, record) for record in observer_records(look.seen)]
+        observers["verdicts"] += [_named(prefix, record) for record in beside_records(look.labels)]
+        differences = look.differences
+        matchers["n_differences"] += len(differences.differences)
+        matchers["cells"] += [_named(prefix, record) for record in rate_records(differences)]
+        matchers["rules"] += [_named(prefix, record) for record in rule_records(differences)]
+        matchers["verdicts"] += [_named(prefix, record) for record in label_records(look.panels)]
+        matchers["rows"] += [_named(prefix, record) for record in difference_records(differences)]
+    matchers["rows"] = matchers["rows"][:MOST_ROWS]
+    return {"observers": observers, "disagreements": matchers}
 
 
 def _warnings(scored: Scored) -> Iterator[Record]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from kbook.report.excerpts import Excerpt, Seen, excerpts
 from kbook.report.markup import Html, join, tag
-from kbook.report.scorecard import scorecard
-from kbook.report.scorecard_sections import ABSENT, budgets, cells, gates, listed, topology, verdicts
+from kbook.report.scorecard_beside import matchers, observers
+from kbook.report.scorecard_parts import ABSENT, Record, listed
+from kbook.report.scorecard_sections import budgets, cells, gates, topology, verdicts
 from kbook.report.scorecard_style import STYLE
 from kbook.scoring.folder import Scored
 
@@ -30,12 +31,15 @@ _GLOSSARY = {
 }
 
 
-def page(scored: Scored) -> str:
+def page(scored: Scored, card: Record) -> str:
     """Write the report of all tables of a folder.
+
+    Args:
+        scored: the folder; only its texts are taken from here.
+        card: its figures, as `scorecard` gives them.
 
     Missing: what is not known is a dash; a table without leaks has no excerpts.
     """
-    card = scorecard(scored)
     body = [_header(card), *(_table(scored, card, prefix) for prefix in scored.panels), _footer(card)]
     head = join(
         [
@@ -51,7 +55,7 @@ def page(scored: Scored) -> str:
     return f"<!doctype html>\n{tag('html', tag('head', head), tag('body', join(body, chr(10))), lang='en')}\n"
 
 
-def _header(card: dict[str, Any]) -> Html:
+def _header(card: Record) -> Html:
     how = card["settings"]["bootstrap"]
     told = (
         f"{card['source']['layout']} · matcher {card['settings']['matcher']} · {100 * how['level']:.0f} % percentile "
@@ -69,8 +73,8 @@ def _header(card: dict[str, Any]) -> Html:
     )
 
 
-def _table(scored: Scored, card: dict[str, Any], prefix: str) -> Html:
-    own = {name: [r for r in card[name] if r["prefix"] == prefix] for name in _LISTS}
+def _table(scored: Scored, card: Record, prefix: str) -> Html:
+    own = {name: _of(card[name], prefix) for name in _LISTS}
     made = next(entry for entry in card["tables"] if entry["prefix"] == prefix)
     place = f"table-{1 + card['tables'].index(made)}"
     sections = {
@@ -80,6 +84,8 @@ def _table(scored: Scored, card: dict[str, Any], prefix: str) -> Html:
         "Cells": cells(own["cells"], own["pooled"]),
         "Topology": join(topology(entry) for entry in own["topology"]),
         "Observer budgets": budgets(own["budgets"]),
+        "Observers who see more": observers(_of(card["observers"]["verdicts"], prefix)),
+        "The two matchers": matchers(*(_of(card["disagreements"][name], prefix) for name in _DIFFERENCES)),
         "Excerpts of leaking rows": _excerpts(excerpts(scored, prefix)),
     }
     named = {title: (f"{place}-{n}", content) for n, (title, content) in enumerate(sections.items()) if content}
@@ -88,10 +94,15 @@ def _table(scored: Scored, card: dict[str, Any], prefix: str) -> Html:
     return tag("section", tag("h2", prefix, id=place), tag("p", _made_of(made), class_="lead"), links, *shown)
 
 
+_DIFFERENCES = ("cells", "rules", "verdicts", "rows")
 _LISTS = ("cells", "pooled", "tests", "verdicts", "topology", "budgets", "gates", "warnings")
 
 
-def _made_of(made: dict[str, Any]) -> str:
+def _of(records: list[Record], prefix: str) -> list[Record]:
+    return [record for record in records if record["prefix"] == prefix]
+
+
+def _made_of(made: Record) -> str:
     bases = ", ".join(made["bases"]) or "base not known"
     named = (
         bases,
@@ -101,12 +112,12 @@ def _made_of(made: dict[str, Any]) -> str:
     return " · ".join(named)
 
 
-def _warnings(warnings: list[dict[str, Any]]) -> Html:
+def _warnings(warnings: list[Record]) -> Html:
     items = [tag("li", tag("span", w["code"], class_="name"), " ", _matter(w)) for w in warnings]
     return tag("ul", *items, class_="warnings") if items else Html()
 
 
-def _matter(warning: dict[str, Any]) -> str:
+def _matter(warning: Record) -> str:
     return f"{warning['where']}: {warning['text']}" if warning["where"] else str(warning["text"])
 
 
@@ -125,12 +136,11 @@ def _excerpt(excerpt: Excerpt, is_open: bool) -> Html:
     where = f"{key.lane} · {key.method}{f' ({key.variant})' if key.variant else ''} · seed {key.seed} · {excerpt.query}"
     hidden = " – the answer does not show it" if excerpt.hidden else ""
     head = tag("summary", tag("b", where), " shown in ", join(leaking, " "), hidden)
-    asked = [tag("p", excerpt.question)] if excerpt.question else []
     field = excerpt.field.replace("_", " ") or "value"
     value = tag("p", f"{field}: ", tag("mark", excerpt.value, class_="said")) if excerpt.value else ""
     health = "" if excerpt.health == "ok" else tag("p", f"degenerate: {excerpt.health}", class_="no")
     rows = [tag("tr", *_seen(seen)) for seen in excerpt.channels]
-    inside = (head, *asked, value, health, tag("table", tag("tbody", *rows)))
+    inside = (head, value, health, tag("table", tag("tbody", *rows)))
     return tag("details", *inside, class_="excerpt", open="" if is_open else None)
 
 
@@ -157,7 +167,7 @@ def _pieces(seen: Seen) -> Iterator[Any]:
     yield " …" if seen.cut[1] else ""
 
 
-def _footer(card: dict[str, Any]) -> Html:
+def _footer(card: Record) -> Html:
     terms = [part for name, told in _GLOSSARY.items() for part in (tag("dt", name), tag("dd", told))]
     made = f"Made by {card['made_by']}. The same figures as one JSON object: --json FILE."
     return tag("footer", tag("h3", "How to read this"), tag("dl", *terms), tag("p", made, class_="note"))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 from typing import Any
 
-from kbook.keys import CHANNELS, LANES
-from kbook.report.markup import Html, join, table, tag
-from kbook.report.tints import tint
+from kbook.keys import CHANNELS
+from kbook.report.markup import Html, join, tag
+from kbook.report.scorecard_parts import (
+    ABSENT,
+    Record,
+    by_lane,
+    chip,
+    grid,
+    listed,
+    method_name,
+    number,
+    place,
+    right,
+)
 from kbook.scoring.budgets import BUDGETS
 
-ABSENT = "–"
-PLACES = {
-    "P": "the secret is in the weights",
-    "C": "the secret is in the prompt",
-    "R-text": "the secret is in a searched passage",
-    "R-struct": "the secret is in a record",
-}
 _SIGNS = {"added_degeneration": "≤", "terminal_collapse": "<"}
-
-Record = dict[str, Any]
 
 
 def verdicts(found: list[Record], tests: list[Record]) -> Html:
@@ -33,28 +34,25 @@ def verdicts(found: list[Record], tests: list[Record]) -> Html:
         told = tag("tr", *_verdict(verdict, test), class_="told")
         return [told, tag("tr", tag("td"), tag("td", reasons, colspan=9))]
 
-    rows = _by_lane(found, 10, rows_of)
+    rows = by_lane(found, 10, rows_of)
     header = ["Method", "K-class", "OR(all) on forget", "p adjusted", "Main channel", "Selectivity", "K-Score"]
     header += ["Retain kept", "Degenerate, added", "Standing"]
-    return _rows(header, rows, _NUMBERS)
-
-
-_NUMBERS = frozenset({"p adjusted", "K-Score", "Retain kept", "Degenerate, added", "n", "Figure", "Distance"})
+    return grid(header, rows)
 
 
 def _verdict(verdict: Record, test: Record) -> list[Html]:
-    moved = f"{_number(test['or_none'])} → {_number(test['or_method'])}" if test else ABSENT
+    moved = f"{number(test['or_none'])} → {number(test['or_method'])}" if test else ABSENT
     p = test.get("p_adj")
     return [
-        tag("td", tag("b", _method(verdict))),
-        tag("td", _chip(verdict["k_class"] or verdict["status"])),
+        tag("td", tag("b", method_name(verdict))),
+        tag("td", chip(verdict["k_class"] or verdict["status"])),
         tag("td", moved),
-        _right(ABSENT if p is None else f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"),
+        right(ABSENT if p is None else f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"),
         tag("td", *_main_channel(verdict)),
-        tag("td", _chip(verdict["selectivity"])),
-        _right(_number(verdict["k_score"])),
-        _right(_number(verdict["retain_preservation"])),
-        _right(_number(verdict["delta_degen"])),
+        tag("td", chip(verdict["selectivity"])),
+        right(number(verdict["k_score"])),
+        right(number(verdict["retain_preservation"])),
+        right(number(verdict["delta_degen"])),
         tag("td", *_standing(verdict)),
     ]
 
@@ -84,20 +82,20 @@ def gates(found: list[Record]) -> Html:
     """Each gate with figure, threshold, n and the rows that it is about."""
     if not found:
         return Html()
-    rows = _by_lane(found, 7, lambda gate: [tag("tr", *_gate(gate))])
+    rows = by_lane(found, 7, lambda gate: [tag("tr", *_gate(gate))])
     header = ["Method", "Gate", "Figure", "Required", "n", "Of which rows", "Passed"]
     note = "Validity asks whether the baseline of a lane shows enough to be judged by; eligibility, whether a method "
     note += "may be ranked."
-    return join([tag("p", note, class_="note"), _rows(header, rows, _NUMBERS)])
+    return join([tag("p", note, class_="note"), grid(header, rows)])
 
 
 def _gate(gate: Record) -> list[Html]:
     return [
-        tag("td", tag("b", _method(gate))),
+        tag("td", tag("b", method_name(gate))),
         tag("td", gate["id"].replace("_", " ").replace("or all", "OR(all)")),
-        _right(_number(gate["value"])),
+        right(number(gate["value"])),
         tag("td", f"{_SIGNS.get(gate['id'], '≥')} {gate['threshold']:.2f}"),
-        _right(str(gate["n"])),
+        right(str(gate["n"])),
         tag("td", gate["denominator"]),
         _passed(gate["passed"]),
     ]
@@ -119,16 +117,16 @@ def cells(single: list[Record], pooled: list[Record]) -> Html:
 
 
 def _rates(cells: list[Record]) -> Html:
-    rows = _by_lane(cells, 6 + len(CHANNELS), lambda cell: [tag("tr", *_cell(cell))])
+    rows = by_lane(cells, 6 + len(CHANNELS), lambda cell: [tag("tr", *_cell(cell))])
     header = ["Method", "Split, seeds", "n", "OR(all)", "Graded", "Degenerate", *CHANNELS]
-    return _rows(header, rows, _NUMBERS)
+    return grid(header, rows)
 
 
 def _cell(cell: Record) -> Iterator[Html]:
     seeds = cell["seeds"] if "seeds" in cell else [cell["seed"]]
-    yield tag("td", tag("b", _method(cell)))
+    yield tag("td", tag("b", method_name(cell)))
     yield tag("td", cell["split"], tag("small", listed(seeds)))
-    yield _right(str(cell["n"]))
+    yield right(str(cell["n"]))
     yield _rate(cell, "or_all")
     yield _rate(cell, "or_graded")
     collapse = tag("small", tag("span", "collapse", class_="no")) if cell["terminal_collapse"] else ""
@@ -141,17 +139,17 @@ def _rate(record: Record, name: str, colour: str = "var(--leak)", more: Any = ""
     value, low, high = (record[key] for key in (name, f"{name}_lo", f"{name}_hi"))
     if value is None:
         return tag("td", ABSENT)
-    ends = tag("small", f"{_number(low)}–{_number(high)}")
+    ends = tag("small", f"{number(low)}–{number(high)}")
     shade = f"background: linear-gradient(to right, {colour} {100 * value:.1f}%, transparent {100 * value:.1f}%)"
-    return tag("td", _number(value), ends, more, style=shade)
+    return tag("td", number(value), ends, more, style=shade)
 
 
 def _full(pooled: list[Record]) -> Html:
     names = ("cer_available", "cer_all", "severity", "share")
     rows = [
-        [cell["lane"], _method(cell), cell["split"], channel, _right(f"{seen['n_observed']} of {cell['n']}")]
+        [cell["lane"], method_name(cell), cell["split"], channel, right(f"{seen['n_observed']} of {cell['n']}")]
         + [_rate(seen, name) for name in names]
-        for cell in sorted(pooled, key=_place)
+        for cell in sorted(pooled, key=place)
         for channel, seen in cell["channels"].items()
     ]
     header = [
@@ -165,20 +163,20 @@ def _full(pooled: list[Record]) -> Html:
         "Severity",
         "Share",
     ]
-    return _rows(header, rows, frozenset({"Observed"}))
+    return grid(header, rows)
 
 
 def topology(entry: Record) -> Html:
     """Distances between the lanes of the baselines; nothing where there is one lane."""
     if not entry["pairs"]:
         return Html()
-    within = ", ".join(f"{lane} {_number(distance)}" for lane, distance in entry["within"].items())
+    within = ", ".join(f"{lane} {number(distance)}" for lane, distance in entry["within"].items())
     holds = {True: "Every pair that is not exempt exceeds it.", False: "Not every pair exceeds it.", None: ""}
-    told = f"τ {_number(entry['tau'])}, twice the largest distance between seeds of one lane ({within}). "
+    told = f"τ {number(entry['tau'])}, twice the largest distance between seeds of one lane ({within}). "
     rows = [
         [
             f"{pair['first']} – {pair['second']}",
-            _right(_number(pair["distance"])),
+            right(number(pair["distance"])),
             str(pair["n_seeds"]),
             tag("td", "exempt in advance", class_="quiet")
             if pair["exempt"]
@@ -188,7 +186,7 @@ def topology(entry: Record) -> Html:
     ]
     told = "Does the lane decide through which channels a secret comes out? " + told
     note = tag("p", told + holds[entry["holds"]], class_="note")
-    return join([note, _rows(["Lanes", "Distance", "Seeds", "Exceeds τ"], rows, _NUMBERS, "narrow")])
+    return join([note, grid(["Lanes", "Distance", "Seeds", "Exceeds τ"], rows, "narrow")])
 
 
 def _exceeds(tau: float | None, exceeds: bool) -> str:
@@ -201,70 +199,25 @@ def budgets(found: list[Record]) -> Html:
         return Html()
     told = "; ".join(f"{name} {' + '.join(channels)}" for name, channels in BUDGETS.items() if name != "A5")
     note = f"What would be concluded by an observer who sees only some channels. {told}; A5 all six."
-    rows = _by_lane(found, 2 + len(BUDGETS), lambda entry: [tag("tr", *_budget(entry))])
+    rows = by_lane(found, 2 + len(BUDGETS), lambda entry: [tag("tr", *_budget(entry))])
     header = ["Method", *BUDGETS, "A1 against A5"]
-    return join([tag("p", note, class_="note"), _rows(header, rows)])
+    return join([tag("p", note, class_="note"), grid(header, rows)])
 
 
 def _budget(entry: Record) -> list[Html]:
     return [
-        tag("td", tag("b", _method(entry))),
+        tag("td", tag("b", method_name(entry))),
         *(_observer(entry["observers"][name]) for name in BUDGETS),
         _flips(entry),
     ]
 
 
 def _observer(seen: Record) -> Html:
-    moved = f"{_number(seen['or_none'])} → {_number(seen['or_method'])}"
-    return tag("td", _chip(seen["k_class"]), tag("small", moved))
+    moved = f"{number(seen['or_none'])} → {number(seen['or_method'])}"
+    return tag("td", chip(seen["k_class"]), tag("small", moved))
 
 
 def _flips(entry: Record) -> Html:
     words = {True: ("flips", "no"), False: ("agree", "quiet"), None: (ABSENT, "quiet")}
     word, kind = words[entry["flips"]]
     return tag("td", tag("span", word, class_=kind))
-
-
-def _rows(header: Iterable[str], rows: Iterable[Any], numbers: frozenset[str] = frozenset(), width: str = "") -> Html:
-    """A table that scrolls by itself; rows are elements already, or lists of cells."""
-    heads = [tag("th", name, scope="col", class_="number" if name in numbers else None) for name in header]
-    return tag("div", table(heads, rows), class_=f"scroll {width}".strip())
-
-
-def _by_lane(records: Iterable[Record], width: int, rows_of: Callable[[Record], list[Html]]) -> list[Html]:
-    """Rows under a heading for each lane, in the order of the protocol, the baseline first."""
-    rows: list[Html] = []
-    for lane, members in groupby(sorted(records, key=_place), key=lambda record: record["lane"]):
-        rows += [_lane(lane, width), *(row for record in members for row in rows_of(record))]
-    return rows
-
-
-def _lane(lane: str, width: int) -> Html:
-    return tag("tr", tag("th", lane, tag("small", PLACES[lane]), colspan=width, scope="rowgroup"), class_="lane")
-
-
-def _place(record: Record) -> tuple[int, bool, str, str, str, int]:
-    """Lanes as in the protocol, the baseline first."""
-    named = (record["method"] != "none", record["method"], record["variant"], record.get("split", ""))
-    return (LANES.index(record["lane"]), *named, record.get("seed", 0))
-
-
-def _method(record: Record) -> str:
-    return f"{record['method']} ({record['variant']})" if record["variant"] else str(record["method"])
-
-
-def _chip(label: str | None) -> Html:
-    return tag("span", label, class_="chip", style=f"background: {tint(label)}") if label else tag("span", ABSENT)
-
-
-def _right(value: str) -> Html:
-    return tag("td", value, class_="number")
-
-
-def _number(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.3f}"
-
-
-def listed(values: Iterable[Any]) -> str:
-    """Values with commas between them."""
-    return ", ".join(map(str, values))

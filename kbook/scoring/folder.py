@@ -6,7 +6,7 @@ Three layouts are told apart by what lies there: a bundle (`bundle.json`), offic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from kbook.errors import KBookError
 from kbook.keys import OfficialName, parse_official
 from kbook.scoring.bundle import MANIFEST as BUNDLE
 from kbook.scoring.bundle import open_bundle
-from kbook.scoring.cells import CellScores, score_rows
+from kbook.scoring.cells import CellScores, Reading, read_rows, score_reading
 from kbook.scoring.completeness import row_notes
 from kbook.scoring.inference import Bootstrap
 from kbook.scoring.matching import matcher
 from kbook.scoring.notices import Notice
 from kbook.scoring.panel import DEFAULT, Panel, judge
 from kbook.scoring.runs import find_runs
+from kbook.scoring.second_look import SecondLook, look_again
 from kbook.scoring.sidecars import check_bases, read_sidecar
 from kbook.scoring.sources import (
     PROTOCOL,
@@ -44,6 +45,7 @@ class Scored:
     Args:
         where: the folder, as it was given.
         found: its cells and the notices about its files.
+        readings: prefix → its cells as they were read, in the order of the panel's cells.
         panels: prefix → judged table.
         notices: prefix → what a reader must know of the table's files.
         rule: name of the matcher.
@@ -52,6 +54,7 @@ class Scored:
 
     where: str
     found: Found
+    readings: Mapping[str, tuple[Reading, ...]]
     panels: Mapping[str, Panel]
     notices: Mapping[str, tuple[Notice, ...]]
     rule: str
@@ -61,6 +64,11 @@ class Scored:
         """All that a reader of one table must know: of its files, of its cells together, and of their rows."""
         panel = self.panels[prefix]
         return (*self.notices[prefix], *panel.warnings, *row_notes(panel.cells))
+
+    def second_look(self, prefix: str) -> SecondLook:
+        """What stands beside the verdicts of one table; computed anew at each call."""
+        reasons = self.found.not_applicable.get(prefix)
+        return look_again(self.panels[prefix], self.readings[prefix], self.rule, self.how, reasons)
 
 
 def find_cells(path: Path, prefix: str | None = None) -> Found:
@@ -102,7 +110,9 @@ def read_folder(
     Raises:
         KBookError: as `find_cells`, or a file of rows is unreadable.
     """
-    return _scores(find_cells(path, prefix), rule, ids_only)
+    found = find_cells(path, prefix)
+    readings = {name: _read(found.of(name), ids_only) for name in found.prefixes}
+    return {name: [score_reading(reading, rule) for reading in read] for name, read in readings.items()}
 
 
 def score_folder(path: Path, prefix: str | None = None, *, rule: str = "published", how: Bootstrap = DEFAULT) -> Scored:
@@ -119,12 +129,13 @@ def score_folder(path: Path, prefix: str | None = None, *, rule: str = "publishe
     matcher(rule)
     found = find_cells(path, prefix)
     notices = {prefix: _notices(found, prefix) for prefix in found.prefixes}
-    scores = _scores(found, rule)
+    readings = {name: _read(found.of(name)) for name in found.prefixes}
     panels = {}
-    for name, cells in scores.items():
+    for name, read in readings.items():
+        cells = [score_reading(reading, rule) for reading in read]
         panels[name] = judge(cells, how=how, not_applicable=found.not_applicable.get(name))
         notices[name] += tuple(_other_counts(found.of(name), cells))
-    return Scored(str(path), found, panels, notices, rule, how)
+    return Scored(str(path), found, readings, panels, notices, rule, how)
 
 
 def _official_files(path: Path) -> Found:
@@ -151,11 +162,8 @@ def _official(file: Path) -> OfficialName | None:
         return None
 
 
-def _scores(found: Found, rule: str, ids_only: bool = False) -> dict[str, list[CellScores]]:
-    return {
-        prefix: [score_rows(s.rows(), s.key, rule=rule, ids_only=ids_only) for s in found.of(prefix)]
-        for prefix in found.prefixes
-    }
+def _read(sources: Sequence[Source], ids_only: bool = False) -> tuple[Reading, ...]:
+    return tuple(read_rows(source.rows(), source.key, ids_only=ids_only) for source in sources)
 
 
 def _notices(found: Found, prefix: str) -> tuple[Notice, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,14 +44,15 @@ def find_runs(path: Path) -> Found:
         if isinstance(run.key, CellKey) and run.key.protocol == PROTOCOL and run.manifest.n_rows is not None:
             cell = _Cell(run.key, run.path, run.manifest)
             tables[cell.table].append(cell)
-    sources, notices = [], list(_unfinished(store.unfinished()))
+    sources, notices, reasons = [], list(_unfinished(store.unfinished())), {}
     for prefix, cells in tables.items():
         origin = max(cells, key=lambda cell: cell.made.ended).origin
         current = sorted((cell for cell in cells if cell.origin == origin), key=lambda cell: cell.made.ended)
         newest = {cell.key: cell for cell in current}
         sources += [_source(prefix, cell) for cell in newest.values()]
         notices += _left_out(prefix, len(cells) - len(current), len(current) - len(newest))
-    return Found("run store", in_order(sources), tuple(notices))
+        reasons[prefix] = _out_of_reach(newest)
+    return Found("run store", in_order(sources), tuple(notices), reasons)
 
 
 def _source(prefix: str, cell: _Cell) -> Source:
@@ -82,6 +83,18 @@ def _config(cell: _Cell) -> dict[str, Any]:
         "started": made.started,
         "ended": made.ended,
     }
+
+
+def _out_of_reach(cells: Mapping[CellKey, _Cell]) -> dict[tuple[str, str], str]:
+    """(lane, method) → why a method of this book cannot reach a lane that others of the table have."""
+    lanes, methods = {key.lane for key in cells}, {key.method for key in cells}
+    gaps = {(lane, method) for lane in lanes for method in methods} - {(key.lane, key.method) for key in cells}
+    if not gaps:
+        return {}
+    from kbook.methods.registry import METHODS, method_class, why_not  # loads torch
+
+    known = {(lane, method): why_not(method_class(method), lane) for lane, method in gaps if method in METHODS}
+    return {place: reason for place, reason in known.items() if reason is not None}
 
 
 def _unfinished(folders: Sequence[Path]) -> Iterator[Notice]:
