@@ -1,5 +1,6 @@
 """Matchers by name, and what holds for each of them."""
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -64,3 +65,11 @@ def test_the_longest_form_is_pointed_at():
     text = "7 Elm Apt. 9, Rye, OH 44444 or 7 Elm, Rye, OH"
     places = [text[a:b] for a, b in STRICT.spans("address", "7 Elm Apt. 9, Rye, OH 44444", text)]
     assert places == ["7 Elm Apt. 9, Rye, OH 44444", "7 Elm, Rye, OH"]
+
+
+@RULES
+@pytest.mark.parametrize("text", ["Alder Ltd. " * 20_000, "word " * 40_000 + "Alder Ltd"], ids=["often", "at the end"])
+def test_places_in_a_long_text_are_found_in_time(rule, text):
+    start = time.perf_counter()
+    assert text[slice(*rule.spans("employer", "Alder Ltd", text)[-1])] == "Alder Ltd"
+    assert time.perf_counter() - start < 10, "reading the text anew for each place would take minutes"

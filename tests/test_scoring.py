@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kbook.scoring import budgets, cells, gates, inference, summary, topology, verdicts
+from kbook.scoring import budgets, cells, gates, inference, stitching, summary, third_party, topology, verdicts
 
 METRICS = [
     *(getattr(cells, name) for name in ("leaks", "cer_available", "cer_all", "channel_severity", "or_all")),
@@ -16,6 +16,7 @@ METRICS = [
     *(getattr(verdicts, name) for name in ("k_class", "k_score", "or_ratio", "selectivity")),
     *(gates.validity, gates.eligibility, gates.retain_preservation),
     *(budgets.budget_rates, summary.summarise, topology.topology),
+    *(third_party.third_party, stitching.stitched),
 ]
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -128,18 +128,23 @@ class Matcher:
         return tuple(sorted(spans)[:MOST_SPANS])
 
     def _places(self, form: Form, words: Sequence[tuple[int, int]], text: str) -> Iterator[tuple[int, int]]:
-        """Narrow a text down to the words of a form, again and again: the first end, then the last start."""
+        """Where the words of a form stand, one place after the other: the first end, then the last start before it."""
+
+        def holds(first: int, last: int) -> bool:
+            return form.text in self.canonical(text[words[first][0] : words[last][1]])
+
         first = 0
         while first < len(words):
-            ends, start = range(first, len(words)), words[first][0]
-            last = bisect_left(ends, True, key=lambda i: form.text in self.canonical(text[start : words[i][1]])) + first
-            if last == len(words):
-                return
-            end = words[last][1]
-            lacks = bisect_left(
-                range(first, last + 1), True, key=lambda i: form.text not in self.canonical(text[words[i][0] : end])
-            )
-            yield words[first + lacks - 1][0], end
+            step = 16  # look ahead in growing steps, so that a long text is not read anew for every place
+            while not holds(first, min(first + step, len(words)) - 1):
+                if first + step >= len(words):
+                    return
+                step *= 2
+            ends = range(first, min(first + step, len(words)))
+            last = ends[bisect_left(ends, True, key=partial(holds, first))]
+            starts = range(last, first - 1, -1)
+            start = starts[bisect_left(starts, True, key=partial(holds, last=last))]
+            yield words[start][0], words[last][1]
             first = last + 1
 
     def score(
