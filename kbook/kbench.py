@@ -209,6 +209,7 @@ class KBench:
     def _answer(self, key: CellKey, spec: Spec, cell: Cell, queries: Sequence[Query]) -> Run:
         """Run a prepared cell into the store, batch by batch."""
         from kbook.agent.react import batches_of, run_batch
+        from kbook.methods.activations import facts_of
 
         batches = batches_of(cell, queries, self.profile.cells.token_budget)
         prompt = cell.base.render(cell.system(queries[0]), question(queries[0].text))
@@ -218,7 +219,7 @@ class KBench:
             batches,
             lambda batch: [with_leakage(t.row()) for t in run_batch(cell, batch)],
             seed=key.seed,
-            extra={"first prompt": prompt},
+            extra={"first prompt": prompt, "fit": facts_of(cell.guard)},
         )
 
     def _model_run(

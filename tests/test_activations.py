@@ -1,6 +1,7 @@
 """Activations: which states are read, where edits act, and that nothing of them is left behind."""
 
 import copy
+import json
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,6 +21,7 @@ from kbook.methods.activations import (
     StateEdits,
     changed_outputs,
     decoder_layers,
+    facts_of,
     gather,
     layer_at,
     one_thread,
@@ -339,6 +341,13 @@ def test_fitted_on_something_it_changes_states_and_gives_an_account(context, tin
     assert layer == 1
     h = gather(context, [layer], "name", 400)[layer].values.float()
     assert (hook.edits[layer](h) - h).norm() > 1e-3 * h.norm()
+    json.dumps(hook.facts, allow_nan=False)
+
+
+def test_facts_are_those_of_the_hooks_that_have_some(context):
+    guards = [quick("repe").guard(context), make_method("star").guard(context), make_method("none").guard(context)]
+    facts = [facts_of(guard) for guard in guards]
+    assert facts[0] == [dict(guards[0].hooks[0].facts)] and facts[1:] == [[], []]
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -261,6 +261,12 @@ def test_one_query_can_be_followed(bench: KBench, loads: Loads, lane: str) -> No
     assert len(loads) == n
 
 
+def test_what_a_fit_found_is_in_the_manifest(bench: KBench) -> None:
+    fit = bench.cell("C", "repe", "forget", 0).manifest.extra["fit"]
+    assert fit[0]["no_op"] is False and len(fit[0]["layers"]) == 1
+    assert bench.cell("C", "none", "forget", 0).manifest.extra["fit"] == []
+
+
 def test_nobody_can_be_followed_through_the_weights(bench: KBench) -> None:
     with pytest.raises(KBookError, match="one person cannot be followed through lane P"):
         bench.follow(bench.queries("forget", 0)[0], "P")

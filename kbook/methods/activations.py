@@ -88,10 +88,14 @@ def decoder_layers(base: Base) -> Any:
     return found
 
 
-def layer_at(base: Base, depth: float) -> int:
-    """The layer at a fraction of the depth: 0.5 is layer 16 of 32, 1 the last one."""
-    n = len(decoder_layers(base))
+def at_depth(n: int, depth: float) -> int:
+    """Which of ``n`` layers lies at a fraction of the depth: 0.5 is layer 16 of 32, 1 the last one."""
     return min(n - 1, int(depth * n))
+
+
+def layer_at(base: Base, depth: float) -> int:
+    """The layer of a model at a fraction of its depth."""
+    return at_depth(len(decoder_layers(base)), depth)
 
 
 # ---- what methods are fitted on ----------------------------------------------------------------------------
@@ -168,7 +172,7 @@ def gather(context: FitContext, layers: Sequence[int], positions: Positions, pro
         captured = _layer_outputs(context.base, layers, ids)
         for layer in layers:
             for row, i in enumerate(indices):
-                found[layer][i] = captured[layer][row, chosen[row]].double().cpu()
+                found[layer][i] = captured[layer][row, chosen[row]].cpu().double()
     counts = torch.tensor([len(values) for values in found[layers[0]]])
     forget, rounds = (torch.tensor([getattr(a, f) for a in asked]) for f in ("forget", "round"))
     marks = forget.repeat_interleave(counts), rounds.repeat_interleave(counts)
@@ -348,6 +352,11 @@ class StateEdits(DecodingHook):
         layers = decoder_layers(base)
         with changed_outputs({layers[n]: _applied(edit) for n, edit in self.edits.items()}):
             yield
+
+
+def facts_of(guard: Guard) -> list[dict[str, Any]]:
+    """What the hooks of a guard tell about their fit, as JSON-able values; a run keeps them in its manifest."""
+    return [dict(facts) for hook in guard.hooks if (facts := getattr(hook, "facts", None))]
 
 
 def require_same_model(base: Base, fitted_on: str) -> None:
