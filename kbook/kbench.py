@@ -314,7 +314,8 @@ class KBench:
         """
         grid = Grid((), ())
         for variant, value in variants.items():
-            grid += self.grid([method], variant=variant, **{setting: value}, **where)
+            changed: dict[str, Any] = {setting: value, "variant": variant}
+            grid += self.grid([method], **changed, **where)
         return grid
 
     def judge(self, grid: Grid) -> Panel:
