@@ -8,7 +8,7 @@ import torch
 
 from kbook.corpora.documents import Segment
 from kbook.models.batching import IGNORED, collate, encode
-from kbook.models.likelihood import sequence_nll, token_loss
+from kbook.models.likelihood import predictions, sequence_nll, token_loss
 
 DOCUMENTS = [
     [Segment("<s>Q: Who is here?\nA:"), Segment(" Norma Quill of Acme Ltd</s>", True)],
@@ -84,3 +84,18 @@ def test_adapters_are_seen_and_start_as_the_plain_model(tiny_base, batch):
             if "lora_B" in name:
                 parameter.normal_()
     assert not torch.allclose(sequence_nll(adapted, batch), sequence_nll(tiny_base.model, batch), atol=0.1)
+
+
+def test_all_positions_are_those_before_every_real_token(tiny_base, batch):
+    everywhere = predictions(tiny_base.model, batch, "all")
+    assert len(everywhere.targets) == int(batch.mask[:, 1:].sum())
+    stock = tiny_base.model(input_ids=batch.ids, attention_mask=batch.mask).logits[:, :-1]
+    assert torch.allclose(everywhere.logits(), stock[batch.mask[:, 1:].bool()], atol=1e-4)
+
+
+def test_predictions_without_gradients_remember_the_model_they_were_made_by(tiny_base, batch):
+    start, model = copy.deepcopy(tiny_base.model), tiny_base.model
+    with torch.no_grad():
+        remembered = predictions(start, batch)
+    assert torch.equal(remembered.logits(), predictions(model, batch).logits())
+    assert not remembered.states.requires_grad

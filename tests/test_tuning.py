@@ -1,15 +1,17 @@
 """Tuning: an interrupted run ends as an undisturbed one; injection teaches and leaves the base alone."""
 
 import copy
+import random
 
 import pytest
 import torch
 
+from kbook.corpora.injection import demonstration, plain_question, write
 from kbook.errors import KBookError
 from kbook.files import StoreWarning
 from kbook.models.bases import load_base
 from kbook.models.likelihood import sequence_nll, token_loss
-from kbook.models.tuning import Course, fit, inject
+from kbook.models.tuning import Course, batches_of, batches_of_versions, fit, inject
 from kbook.profiles import FullTuning, LoraTuning
 from kbook.store import CHECKPOINTS
 
@@ -158,3 +160,29 @@ def test_a_damaged_checkpoint_costs_time_not_the_run(tiny_base, course, tmp_path
 def test_injection_into_another_base(instructed_base, people, tmp_path):
     settings = FULL.model_copy(update={"epochs": 1, "batch_tokens": 4096})
     assert inject(instructed_base, people[:1], settings, 0, tmp_path)["steps"] > 0
+
+
+def test_versions_of_a_document_stay_together(tiny_base, people):
+    questions = [write(tiny_base, plain_question(p, "address")) for p in people]
+    answers = [write(tiny_base, demonstration(p, "address")) for p in people]
+    groups = batches_of_versions(tiny_base, [questions, answers], 512, random.Random(0))
+    assert len(groups) > 1 and sum(len(q.ids) for q, _ in groups) == len(people)
+    for question, answer in groups:
+        for row, other in zip(question.ids, answer.ids, strict=True):
+            said, read = tiny_base.tokenizer.decode(row), tiny_base.tokenizer.decode(other)
+            assert [p.name for p in people if p.name in said] == [p.name for p in people if p.name in read]
+        assert max(question.ids.numel(), answer.ids.numel()) <= 512
+    single = [q for (q,) in batches_of_versions(tiny_base, [questions], 512, random.Random(0))]
+    plain = batches_of(tiny_base, questions, 512, random.Random(0))
+    assert [b.ids.tolist() for b in single] == [b.ids.tolist() for b in plain]
+
+
+def test_another_optimiser_takes_the_steps(tiny_base, course, tmp_path):
+    model = copy.deepcopy(tiny_base.model)
+    one = FULL.model_copy(update={"epochs": 1, "warmup_steps": 0})
+    batch = course.epoch(0)[0]
+
+    fit(model, lambda epoch: [batch], one, tmp_path, optimizer=lambda p: torch.optim.SGD(p, lr=0.1))
+    moved = [(a - b).detach().flatten() for a, b in zip(model.parameters(), tiny_base.model.parameters(), strict=True)]
+    # one step along a gradient that is clipped to length 1; AdamW would have moved every weight by the rate
+    assert float(torch.cat(moved).norm()) == pytest.approx(2e-3, rel=1e-2)

@@ -43,6 +43,11 @@ class Predictions:
         logits: torch.Tensor = self.head(self.states).float()
         return logits
 
+    @torch.no_grad()
+    def fixed_logits(self) -> torch.Tensor:
+        """`logits` as constants: no gradient reaches the head that they were remembered with."""
+        return self.logits()
+
     def losses(self) -> torch.Tensor:
         """Cross-entropy of each target, in nats. Shape: ``(n,)``."""
         return F.cross_entropy(self.logits(), self.targets, reduction="none")

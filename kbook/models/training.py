@@ -40,7 +40,7 @@ class Progress:
     """What a checkpoint must remember beside tensors.
 
     ``losses`` holds a step and the mean loss of the last `POINT`; ``tokens`` and ``supervised`` count what
-    was read and what carried loss, in items that are plain batches; ``began`` is the step at which the
+    was read and what carried loss, in items that are a batch or have ``batches``; ``began`` is the step at which the
     optimiser's moments were last empty.
     """
 
@@ -65,9 +65,9 @@ class Progress:
             self._look_for_divergence()
 
     def count(self, item: Any) -> None:
-        if isinstance(item, Batch):
-            self.tokens += int(item.mask.sum())
-            self.supervised += int((item.labels != IGNORED).sum())
+        for batch in (item,) if isinstance(item, Batch) else getattr(item, "batches", ()):
+            self.tokens += int(batch.mask.sum())
+            self.supervised += int((batch.labels != IGNORED).sum())
 
     def _look_for_divergence(self) -> None:
         highest, last = max(value for _, value in self.losses[:3]), self.losses[-1][1]

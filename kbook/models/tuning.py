@@ -187,7 +187,7 @@ def _pools(seed: int) -> Pools:
 
 def _tune_adapters(model: Any, course: Course, settings: LoraTuning, work: Path) -> tuple[Any, dict[str, Any]]:
     """Train adapters, merge them in float32, and measure what merging (and the way back to dtype) changed."""
-    adapted = with_adapters(model, settings, course.seed)
+    adapted = with_adapters(model, settings.r, settings.alpha, course.seed, settings.dropout)
     facts = fit(adapted, course.epoch, settings, work, label="injection")
     probe = course.epoch(0)[0]
     before = _logits(adapted, probe)
@@ -197,27 +197,22 @@ def _tune_adapters(model: Any, course: Course, settings: LoraTuning, work: Path)
     return merged, {**facts, "merge": merge}
 
 
-class Adapters(Protocol):
-    """What `with_adapters` reads of settings: rank, scale (the update is multiplied by alpha / r) and dropout."""
+def with_adapters(model: Any, r: int, alpha: float, seed: int, dropout: float = 0.0) -> Any:
+    """Put low-rank adapters on all linear layers; they alone are trained, and at the start they change nothing.
 
-    @property
-    def r(self) -> int: ...
-
-    @property
-    def alpha(self) -> float: ...
-
-    @property
-    def dropout(self) -> float: ...
-
-
-def with_adapters(model: Any, settings: Adapters, seed: int) -> Any:
-    """Put low-rank adapters on all linear layers; they alone are trained, and at the start they change nothing."""
+    Args:
+        model: is changed.
+        r: rank.
+        alpha: scale; the update is multiplied by alpha / r.
+        seed: of the adapters' start.
+        dropout: on the adapters' input.
+    """
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
-        r=settings.r,
-        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # peft divides it by r: a float serves
-        lora_dropout=settings.dropout,
+        r=r,
+        lora_alpha=alpha,  # type: ignore[arg-type]  # peft divides it by r: a float serves
+        lora_dropout=dropout,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
