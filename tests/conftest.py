@@ -5,6 +5,7 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported: a test asks no hub
@@ -15,11 +16,14 @@ from hypothesis import settings
 
 from kbook.corpora.documents import Pools, Writer
 from kbook.corpora.people import Person
-from kbook.models.bases import Base
+from kbook.methods.contract import FitContext
+from kbook.models.bases import Base, load_base
 from kbook.models.decoding import Pass
 from kbook.models.initialisation import initialise
 from kbook.models.pretrain import Architecture, build_model
 from kbook.models.tokenizer import train_tokenizer
+from kbook.models.tuning import inject
+from kbook.profiles import FullTuning
 
 settings.register_profile("kbook", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("kbook")
@@ -59,6 +63,21 @@ def people(pools: Pools) -> list[Person]:
     writer = Writer(pools, random.Random(0))
     found = {p.name: p for p in (writer.person() for _ in range(40))}
     return list(found.values())[:12]
+
+
+@pytest.fixture(scope="session")
+def injected_base(tiny_base: Base, people: list[Person], tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """The tiny base after it has learned a little about the first four people."""
+    folder = tmp_path_factory.mktemp("injected")
+    settings = FullTuning(learning_rate=3e-3, epochs=12, replay=0.0, batch_tokens=1024, warmup_steps=2)
+    inject(tiny_base, people[:4], settings, 0, folder)
+    return replace(load_base(str(folder)), style="compact")
+
+
+@pytest.fixture
+def fitting(injected_base: Base, people: list[Person], tmp_path: Path) -> FitContext:
+    """Two people to forget and two to keep, all of whom the injected base knows a little."""
+    return FitContext(injected_base, people[:2], people[2:4], people[:6], 0, tmp_path / "edited")
 
 
 @pytest.fixture
