@@ -1,8 +1,9 @@
-"""States with a planted difference, and a probe to look for it that shares nothing with the methods under test."""
+"""States with a planted difference, a probe to look for it that shares nothing with the methods, and layers' states."""
 
 import torch
 
-from kbook.methods.activations import States
+from kbook.methods.activations import changed_outputs, decoder_layers
+from kbook.methods.states import States
 
 
 def states(values: torch.Tensor, forget: torch.Tensor) -> States:
@@ -31,3 +32,15 @@ def linear_accuracy(values: torch.Tensor, forget: torch.Tensor) -> float:
     signs = 2 * forget.double() - 1
     weights = torch.linalg.lstsq(inputs, signs[:, None], driver="gelsd").solution[:, 0]
     return float(((inputs @ weights).sign() == signs).double().mean())
+
+
+def layer_outputs(base, ids: torch.Tensor) -> dict[int, torch.Tensor]:
+    """What each decoder layer gives."""
+    found: dict[int, torch.Tensor] = {}
+
+    def keep(n):
+        return lambda _input, output: found.setdefault(n, output)
+
+    with changed_outputs({layer: keep(n) for n, layer in enumerate(decoder_layers(base))}), torch.no_grad():
+        base.model.base_model(input_ids=ids, use_cache=False)
+    return found

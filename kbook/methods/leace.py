@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from kbook.methods.activations import DepthParameters, Fit, LinearErasure, StateMethod, States
+from kbook.methods.activations import LinearErasure
+from kbook.methods.states import DepthParameters, Fit, StateMethod, States
 
 
 class LEACEParameters(DepthParameters):

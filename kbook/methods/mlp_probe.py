@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 
-from kbook.methods.activations import DepthParameters, Edit, Fit, StateMethod, States, one_thread
+from kbook.methods.activations import Edit, one_thread
 from kbook.methods.seeding import generator_for
+from kbook.methods.states import DepthParameters, Fit, StateMethod, States
 
 NO_BETTER = 0.01
 """A probe that beats the majority by no more than this has found nothing."""

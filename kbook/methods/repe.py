@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kbook.methods.activations import Fit, StateMethod, StateParameters, States, projection
+from kbook.methods.activations import projection
+from kbook.methods.states import Fit, StateMethod, StateParameters, States
 
 SHORTEST = 1e-6
 """A difference of means below this share of the length of states is rounding, not a direction."""

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from pydantic import Field
 
-from kbook.methods.activations import DepthParameters, Fit, LinearErasure, StateMethod, States, one_thread, projection
+from kbook.methods.activations import LinearErasure, one_thread, projection
 from kbook.methods.seeding import generator_for
+from kbook.methods.states import DepthParameters, Fit, StateMethod, States
 
 EVALUATIONS = 10
 """Times at which a fresh probe judges the projection during a game."""

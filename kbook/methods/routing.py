@@ -13,10 +13,10 @@ import torch
 
 from kbook.corpora.people import Person
 from kbook.errors import KBookError
-from kbook.methods.activations import WORDINGS
 from kbook.methods.leace import shrunk
 from kbook.methods.names import NameList
 from kbook.methods.seeding import generator_for
+from kbook.methods.states import WORDINGS
 
 
 @dataclass(frozen=True)
