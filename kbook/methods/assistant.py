@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,10 +41,17 @@ def offset_logits(logits: torch.Tensor, assistant: torch.Tensor, weight: float, 
 
 
 class AssistantLogits(DecodingHook):
-    """Adds an assistant's logits to the model's, the assistant reading and writing along with its own cache."""
+    """Adds an assistant's logits to the model's, the assistant reading and writing along with its own cache.
 
-    def __init__(self, assistant: Base, weight: float, filter_at: float) -> None:
-        self.assistant, self.weight, self.filter_at = assistant, weight, filter_at
+    Args:
+        assistant: a base with the model's tokenizer.
+        weight: of its logits; 0 leaves the model's bit-identical.
+        filter_at: see `offset_logits`.
+        facts: JSON-able account of its training.
+    """
+
+    def __init__(self, assistant: Base, weight: float, filter_at: float, facts: Mapping[str, Any]) -> None:
+        self.assistant, self.weight, self.filter_at, self.facts = assistant, weight, filter_at, facts
         self._live: LiveBatch | None = None
         self._fed: list[int] = []
 
@@ -115,8 +122,10 @@ class ULD(LowRankMethod):
         base = context.base
         layers = max(1, int(self.settings.depth * len(base.model.model.layers)))
         material = self.material(context)
-        model, _ = self.change(truncated(base.model, layers), material, context)
+        before = truncated(base.model, layers)
+        model, facts = self.change(copy.deepcopy(before), material, context)
+        facts = {**facts, "layers": layers, "nll": {"before": material.nll(before), "after": material.nll(model)}}
         assistant = Base(f"{base.name}-assistant", model.eval(), base.tokenizer, "", base.style, "", base.habits)
-        hook = AssistantLogits(assistant, self.settings.weight, self.settings.filter_at)
-        state = {"base": base.digest, "settings": self.settings, "seed": context.seed, "nll": material.nll(model)}
+        hook = AssistantLogits(assistant, self.settings.weight, self.settings.filter_at, facts)
+        state = {"base": base.digest, "settings": self.settings, "seed": context.seed, "nll": facts["nll"]}
         return Guard(hooks=(hook,), digest=digest_of(state))
