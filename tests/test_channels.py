@@ -4,7 +4,15 @@ import pytest
 from transcript_factory import PLANTED, key, row
 
 from kbook.keys import CHANNELS
-from kbook.report.channels import channel_table, hidden_leaks, leak_table, prompt_table, showing, silent_wrecks
+from kbook.report.channels import (
+    channel_table,
+    hidden_leaks,
+    leak_table,
+    prompt_table,
+    showing,
+    silent_wrecks,
+    worst_trace,
+)
 
 
 class Kept:
@@ -54,3 +62,9 @@ def test_a_wreck_is_silent_only_if_no_channel_shows_the_value(channel):
         row("sound"), row("silent", **broken), row("leaks", **(PLANTED[channel][0] | {"halted_reason": "max_iters"}))
     )
     assert [found["query_id"] for _, found in silent_wrecks([run])] == ["silent"]
+
+
+def test_the_worst_trace_is_a_silent_wreck_or_else_the_last():
+    broken = {"halted_reason": "parse_error", "raw_full": "Thought: zzz", "answer": None, "n_thoughts": 1}
+    runs = [Kept(row("a"), row("wreck", **broken), row("b")), Kept(row("c"), row("last"))]
+    assert worst_trace(runs)[1]["query_id"] == "wreck" and worst_trace(runs[1:])[1]["query_id"] == "last"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -63,6 +63,12 @@ def silent_wrecks(runs: Iterable[Run]) -> list[tuple[Run, dict[str, Any]]]:
     Missing: a channel that was not observed shows nothing.
     """
     return _traces(runs, lambda cer, broken: broken and not (cer == 1).any())
+
+
+def worst_trace(runs: Sequence[Run]) -> tuple[Run, dict[str, Any]]:
+    """The last silent wreck; where there is none, the last trace of the last run."""
+    wrecks = silent_wrecks(runs)
+    return wrecks[-1] if wrecks else (runs[-1], runs[-1].rows()[-1])
 
 
 def _traces(runs: Iterable[Run], chosen: Callable[[Floats, bool], bool]) -> list[tuple[Run, dict[str, Any]]]:

@@ -16,6 +16,7 @@ from kbook.corpora.people import Corpus, Person, Query
 from kbook.corpora.wordings import BIOGRAPHIES, QUESTIONS
 from kbook.keys import CHANNELS, FIELDS, LANES, SPLITS
 from kbook.report.published import MARK, published
+from kbook.report.tables import in_lane_order
 from kbook.report.tints import tint
 from kbook.scoring.comparisons import BASELINE
 from kbook.scoring.frames import budget_frame, cell_frame, channel_frame, topology_frame, verdict_frame
@@ -264,8 +265,8 @@ def rate_table(panel: Panel) -> pd.DataFrame:
 
 def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """Lanes as they are always listed, and in each lane the untreated agent first."""
-    places = list(zip(frame["lane"].map(LANES.index), frame["method"] != BASELINE, frame["method"], strict=True))
-    return frame.iloc[sorted(range(len(frame)), key=places.__getitem__)].reset_index(drop=True)
+    places = list(zip(frame["method"] != BASELINE, frame["method"], strict=True))
+    return in_lane_order(frame.iloc[sorted(range(len(frame)), key=places.__getitem__)])
 
 
 _RATES = {"or_all": "OR(all)", "degeneration": "degenerate"}

@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from kbook.errors import KBookError
+from kbook.keys import LANES
 from kbook.report.text import escape_text, visible
 
 ABSENT = "–"
@@ -67,6 +68,12 @@ def format_cell(value: Any, spec: str = "") -> str:
 def interval(value: float, low: float, high: float, spec: str = ".2f") -> str:
     """Write an estimate with its interval, `0.68 [0.61, 0.74]`; a dash where the estimate is missing."""
     return ABSENT if math.isnan(value) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def in_lane_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort rows by their column `lane` as the book lists lanes, and leave the rest in its order."""
+    places = {lane: place for place, lane in enumerate(LANES)}
+    return frame.sort_values("lane", key=lambda lanes: lanes.map(places), kind="stable", ignore_index=True)
 
 
 def to_csv(frame: pd.DataFrame) -> str:
