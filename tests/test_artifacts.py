@@ -53,6 +53,12 @@ def test_published_says_that_it_was_not_measured():
     )
 
 
+def test_scored_says_whose_transcripts_they_were():
+    assert Provenance("scored", (), ("table demo of a folder",)).sentence() == (
+        "Scored here, from transcripts that were given: table demo of a folder"
+    )
+
+
 def test_measured_beside_published_names_both():
     sentence = Provenance("measured", (record(),), ("A paper, Table 5",)).sentence()
     assert sentence.startswith("Measured here") and sentence.endswith("what is marked published: A paper, Table 5")

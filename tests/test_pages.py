@@ -134,4 +134,4 @@ def test_the_command_names_what_differs_and_is_safe_to_paste():
 
 def test_the_end_of_the_page_lists_its_runs_or_says_there_are_none():
     assert r"llama\-tiny\/P" in sources(page_of(show({MIME: TABLE.payload()})))[-1]
-    assert "Nothing on this page was measured" in sources(page_of())[-1]
+    assert "No run of this book" in sources(page_of())[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from kbook.errors import KBookError
 from kbook.report import figures
-from kbook.report.artifacts import MIME, NUMBER_MIME
+from kbook.report.artifacts import MIME, NUMBER_MIME, Given
 from kbook.report.publish import glue_number, publish_figure, publish_table, publish_trace
 from kbook.report.published import Published
 
@@ -100,6 +100,7 @@ def test_published_numbers_stand_beside_ours_in_their_own_column(shown, run):
     assert shown[0].provenance.sources == ("A paper, Table 5",)
 
 
+GIVEN = Given("table demo of a folder")
 MIXED = FRAME.assign(origin=["measured", "published"])
 MARKED = FRAME.assign(**{"rate (published)": [0.3, 0.4]})
 
@@ -127,11 +128,22 @@ MARKED = FRAME.assign(**{"rate (published)": [0.3, 0.4]})
             "holds no published",
             id="constructed, marked",
         ),
+        pytest.param(FRAME, {"kind": "scored", "runs": []}, "needs its transcripts", id="scored, from nothing"),
+        pytest.param(
+            MARKED, {"kind": "scored", "runs": [], "sources": GIVEN}, "holds no published", id="scored, marked"
+        ),
+        pytest.param(FRAME, {"kind": "scored", "sources": GIVEN}, "only measured numbers have runs", id="scored, runs"),
     ],
 )
 def test_measured_and_published_never_share_a_column(shown, run, frame, given, words):
     with pytest.raises(KBookError, match=words):
         publish_table("tab-topic-rates", frame, caption=CAPTION, **{"runs": [run], **given})
+
+
+def test_what_was_scored_names_its_transcripts_and_no_paper(shown):
+    publish_table("tab-topic-rates", FRAME, caption=CAPTION, kind="scored", sources=GIVEN)
+    known = shown[0].provenance
+    assert (known.kind, known.sources, known.cites, known.runs) == ("scored", ("table demo of a folder",), (), ())
 
 
 def test_a_published_table_needs_no_runs(shown):

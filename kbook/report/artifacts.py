@@ -15,7 +15,7 @@ from typing import Any, Protocol
 MIME = "application/vnd.kbook.artifact+json"
 NUMBER_MIME = "application/vnd.kbook.number+json"
 
-MEASURED, PUBLISHED, CONSTRUCTED = KINDS = ("measured", "published", "constructed")
+MEASURED, PUBLISHED, CONSTRUCTED, SCORED = KINDS = ("measured", "published", "constructed", "scored")
 
 
 class RunLike(Protocol):
@@ -49,14 +49,23 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class Given:
+    """Transcripts that somebody gave to be scored; `source` says in words which."""
+
+    source: str
+    cite: str = ""
+
+
+@dataclass(frozen=True)
 class Provenance:
     """Where the numbers of an artifact come from.
 
     Args:
-        kind: `measured` by runs of this book, `published` by a paper, or `constructed` (a definition, a
-            worked example, a corpus drawn from a seed: nothing was measured).
+        kind: `measured` by runs of this book, `published` by a paper, `constructed` (a definition, a
+            worked example, a corpus drawn from a seed: nothing was measured), or `scored` here from
+            transcripts that were given.
         runs: the runs behind what was measured.
-        sources: the places in papers behind columns named `… (published)`, in words.
+        sources: the places in papers behind columns named `… (published)`, or the transcripts, in words.
         cites: keys of these papers in the bibliography.
     """
 
@@ -70,6 +79,8 @@ class Provenance:
         paper = "; ".join(self.sources)
         if self.kind == PUBLISHED:
             return f"Published numbers, not measured here: {paper}"
+        if self.kind == SCORED:
+            return f"Scored here, from transcripts that were given: {paper}"
         if self.kind == CONSTRUCTED:
             return "Constructed here: a definition or example, not a measurement"
         ours = f"Measured here · {_profiles(self.runs)} · {_bases(self.runs)} · {_work(self.runs)}"

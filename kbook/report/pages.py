@@ -144,7 +144,7 @@ def _provenance_section(runs: Sequence[RunRecord]) -> str:
     """The end of a page: every run behind it."""
     head = "## Provenance\n\n"
     if not runs:
-        return head + "Nothing on this page was measured: it has no runs."
+        return head + "No run of this book stands behind this page."
     columns = ["run", "digest", "profile", "computed (UTC)", "took", "commit"]
     rows = [(r.key, r.digest[:8], r.profile, minute(r.ended), duration(r.seconds), r.commit) for r in runs]
     shown = pd.DataFrame(rows[:100], columns=columns)

@@ -30,7 +30,9 @@ from kbook.report.artifacts import (
     MEASURED,
     NUMBER_MIME,
     PUBLISHED,
+    SCORED,
     Artifact,
+    Given,
     Provenance,
     RunLike,
     RunRecord,
@@ -39,6 +41,7 @@ from kbook.report.published import MARK, Published
 
 __all__ = ["glue_number", "publish_figure", "publish_table", "publish_trace"]
 
+Source = Published | Given
 _NUMBER_KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MIN_WORDS = 4
 
@@ -52,7 +55,7 @@ def publish_figure(
     alt: str,
     runs: Iterable[RunLike] = (),
     kind: str = MEASURED,
-    sources: Published | Sequence[Published] = (),
+    sources: Source | Sequence[Source] = (),
 ) -> None:
     """Publish a figure with the data behind it.
 
@@ -62,8 +65,9 @@ def publish_figure(
         caption: one paragraph of MyST: what is shown, in which unit, and what to see in it.
         alt: what is to be seen, in words, for readers who do not see it.
         runs: the runs behind what was measured.
-        kind: "measured", "published" or "constructed" (nothing was measured).
-        sources: the published tables behind columns named `… (published)`.
+        kind: "measured", "published", "constructed" (nothing was measured) or "scored" (from transcripts that
+            were given).
+        sources: the published tables behind columns named `… (published)`, or the transcripts.
     Raises:
         KBookError: caption or alt are missing, text is too small to print, published and measured numbers
             share a column, or the runs or sources do not fit the kind.
@@ -87,7 +91,7 @@ def publish_table(
     runs: Iterable[RunLike] = (),
     kind: str = MEASURED,
     formats: Mapping[str, str] | None = None,
-    sources: Published | Sequence[Published] = (),
+    sources: Source | Sequence[Source] = (),
 ) -> None:
     """Publish a table; the CSV beside it holds the same columns in full precision.
 
@@ -161,17 +165,17 @@ def glue_number(key: str, value: float | str, *, kind: str = MEASURED) -> None:
 
 
 def _provenance(
-    key: str, data: pd.DataFrame, runs: Iterable[RunLike], kind: str, sources: Published | Sequence[Published]
+    key: str, data: pd.DataFrame, runs: Iterable[RunLike], kind: str, sources: Source | Sequence[Source]
 ) -> Provenance:
     """Check that runs and sources fit what the data holds."""
     if kind not in KINDS:
         raise unknown_name("kind", kind, KINDS, key)
     tables.check_frame(data)
-    papers = (sources,) if isinstance(sources, Published) else tuple(sources)
+    papers = (sources,) if isinstance(sources, Published | Given) else tuple(sources)
     records = tuple(sorted({RunRecord.of(run) for run in runs}))
     _check_unmixed(key, data)
     _check_kind(key, data, kind, has_runs=bool(records), has_sources=bool(papers))
-    cites = tuple(dict.fromkeys(paper.cite for paper in papers))
+    cites = tuple(dict.fromkeys(paper.cite for paper in papers if paper.cite))
     return Provenance(kind, records, tuple(dict.fromkeys(paper.source for paper in papers)), cites)
 
 
@@ -190,10 +194,12 @@ def _check_kind(key: str, data: pd.DataFrame, kind: str, *, has_runs: bool, has_
         "measured numbers need their runs": kind == MEASURED and not has_runs,
         "only measured numbers have runs": kind != MEASURED and has_runs,
         f"columns named '…{MARK}' need their sources": bool(marked) and not has_sources,
-        f"sources are given, but no column is named '…{MARK}'": has_sources and not marked,
+        f"sources are given, but no column is named '…{MARK}'": has_sources and not marked and kind != SCORED,
         f"these columns must be named '…{MARK}': {', '.join(map(str, plain))}": kind == PUBLISHED and bool(plain),
         "published numbers need their sources": kind == PUBLISHED and not has_sources,
         "something constructed holds no published numbers": kind == CONSTRUCTED and bool(marked),
+        "what was scored needs its transcripts as sources": kind == SCORED and not has_sources,
+        "what was scored holds no published numbers": kind == SCORED and bool(marked),
     }
     for fault, found in faults.items():
         if found:
