@@ -15,7 +15,7 @@ from kbook.scoring.panel import BASELINE, Panel, Subject, Verdict, subject_of
 LEAK, KEPT, BROKEN, SCORE = "leak on forget", "leak on retain", "degenerate", "K-Score"
 
 _RATES = {LEAK: ("forget", "graded"), KEPT: ("retain", "graded"), BROKEN: ("forget", "degeneration")}
-_FACTORS = ("suppression", "selectivity", "health")
+RATES, FACTORS = tuple(_RATES), ("suppression", "selectivity", "health")
 _ELIGIBLE = {True: "yes", False: "no", None: "reference"}
 
 
@@ -88,7 +88,7 @@ def _rates(panel: Panel, setting: str, steps: Mapping[float, Verdict]) -> pd.Dat
 
 
 def _labels(verdict: Verdict) -> dict[str, Any]:
-    columns = {**{name: name for name in _FACTORS}, SCORE: "value"}
+    columns = {**{name: name for name in FACTORS}, SCORE: "value"}
     figures = {column: getattr(verdict.k_score, name, float("nan")) for column, name in columns.items()}
     label = verdict.k_class.text if verdict.k_class else "reference"
     return {**figures, "K-class": label, "eligible": _ELIGIBLE[verdict.eligible]}
