@@ -27,7 +27,7 @@ lint: $(READY)
 	$(BIN)/ruff check kbook tests
 	$(BIN)/ruff format --check kbook tests
 	$(BIN)/mypy
-	$(BIN)/nbstripout --verify notebooks/*.ipynb
+	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb
 
 environment: $(READY)
 
