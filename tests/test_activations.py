@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hooks import hooked
 from planted import layer_outputs
 from test_decoding import same_but_for_ties, with_a_recurrence, with_a_window
 
@@ -26,10 +27,6 @@ from kbook.models.decoding import LiveBatch
 def direction(width=64, seed=0):
     drawn = torch.randn(width, 1, generator=torch.Generator().manual_seed(seed))
     return projection(drawn / drawn.norm())
-
-
-def hooked_modules(base):
-    return [name for name, module in base.model.named_modules() if module._forward_hooks]
 
 
 # ---- which layer -------------------------------------------------------------------------------------------
@@ -103,11 +100,11 @@ def test_the_chosen_layer_is_changed_at_every_token_and_no_other(tiny_base):
 def test_hooks_are_gone_after_use_and_after_an_error(tiny_base):
     hook = StateEdits({0: direction()}, tiny_base.digest)
     with hook.installed(tiny_base):
-        assert len(hooked_modules(tiny_base)) == 1
-    assert hooked_modules(tiny_base) == []
+        assert len(hooked(tiny_base)) == 1
+    assert hooked(tiny_base) == []
     with pytest.raises(RuntimeError), hook.installed(tiny_base):
         raise RuntimeError
-    assert hooked_modules(tiny_base) == []
+    assert hooked(tiny_base) == []
 
 
 def test_another_model_is_refused(tiny_base):
@@ -116,7 +113,7 @@ def test_another_model_is_refused(tiny_base):
         StateEdits({0: direction()}, "0123456789abcdef").installed(tiny_base),
     ):
         pass
-    assert hooked_modules(tiny_base) == []
+    assert hooked(tiny_base) == []
 
 
 def test_one_thread_is_for_a_while():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hooks import hooked
 from peft import LoraConfig, get_peft_model
 
 from kbook.corpora.injection import demonstration, write
@@ -41,10 +42,6 @@ def adapter_for(base, seed=0, rank=3, size=0.3):
 @torch.no_grad()
 def logits(model):
     return model(input_ids=IDS).logits
-
-
-def hooked(base):
-    return [name for name, module in base.model.named_modules() if module._forward_hooks]
 
 
 def only(*names):

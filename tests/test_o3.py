@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hooks import hooked
 
 from kbook.corpora import protocol
 from kbook.corpora.people import Query
@@ -79,7 +80,7 @@ def test_the_model_stays_as_it_is(edited, tiny_base):
     for model in (tiny_base.model, edited.base.model):
         assert all(torch.equal(value, edited.before[key]) for key, value in model.state_dict().items())
     assert all(p.requires_grad and p.grad is None for p in tiny_base.model.parameters())
-    assert not any(module._forward_hooks for module in tiny_base.model.modules())
+    assert hooked(tiny_base) == []
 
 
 def test_the_fit_is_reproducible_and_seeded(edited, tmp_path):
