@@ -107,3 +107,10 @@ def test_curves_have_one_panel_a_group_with_its_own_points():
     plot = figures.curves(RATES, x="loss", y="rate", panel="lane")
     assert [axis.get_title("left") for axis in plot.figure.axes] == ["P", "C"]
     assert [line.get_xdata().tolist() for axis in plot.figure.axes for line in axis.lines] == [[3.0, 2.0], [1.0, 0.5]]
+
+
+def test_panels_of_intervals_can_share_their_limits():
+    look = {"value": "rate", "low": "low", "high": "high", "row": "channel", "panel": "lane"}
+    shared = figures.intervals(RATES, **look, limits=figures.FRACTIONS).figure
+    assert {axis.get_xlim() for axis in shared.axes} == {figures.FRACTIONS}
+    assert len({axis.get_xlim() for axis in figures.intervals(RATES, **look).figure.axes}) == 2

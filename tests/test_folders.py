@@ -18,6 +18,7 @@ FEW = Bootstrap(resamples=50)
 SMOKE = project_root().parent / "shared" / "kbench-data" / "smoke_cells"
 TABLES = (
     folders.file_frame, folders.warning_frame, folders.rate_frame, folders.channel_table, folders.verdict_table,
+    folders.reason_table,
     folders.gate_table, folders.family_table, folders.budget_table, folders.matcher_frame, folders.rule_frame,
     folders.place_frame, folders.label_frame,
 )  # fmt: skip

@@ -25,6 +25,8 @@ from kbook.report.text import visible
 
 WIDTHS = {"full": 6.5, "half": 3.4}
 MIN_POINTS = 8.0
+FRACTIONS = (-0.04, 1.04)
+"""Limits of an axis of fractions, with room for the marks at its ends."""
 
 # Okabe and Ito's palette, told apart by all common kinds of colour vision and, by lightness, in grey.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -151,6 +153,7 @@ def intervals(
     series: str = "",
     published: str = "",
     label: str = "",
+    limits: tuple[float, float] | None = None,
 ) -> Plot:
     """Draw estimates as points with intervals: rows down, one panel a group, one marker a series.
 
@@ -160,6 +163,7 @@ def intervals(
         row, panel, series: columns of names; rows and panels keep their order in the frame.
         published: column `… (published)` of the paper's values, drawn as hollow diamonds beside ours.
         label: of the horizontal axis.
+        limits: of the horizontal axis, where all panels should have the same.
     """
     frame = _with_names(frame, panel, row, series)
     panels, rows, names = _names(frame, panel), _names(frame, row), _names(frame, series)
@@ -178,6 +182,7 @@ def intervals(
             places = [rows.index(r) + 0.3 for r in known[row]]
             axis.plot(known[published], places, "D", mfc="white", mec="black", ms=4.5, label="published", zorder=4)
         _frame_rows(axis, rows, visible(name) if panel else "", label or value)
+        axis.set_xlim(limits)
     _legend(figure, axes)
     columns = [c for c in (panel, row, series, value, low, high, published) if c]
     return Plot(figure, frame[columns].reset_index(drop=True))

@@ -130,12 +130,17 @@ def channel_table(folder: Folder, split: str = "forget") -> pd.DataFrame:
 
 
 def verdict_table(folder: Folder) -> pd.DataFrame:
-    """Every verdict with its reasons; what could not be judged says why."""
+    """Every verdict; what could not be judged has a status in place of a label."""
     frame = verdict_frame(folder.panel)
     names = {"k_class": "K-class", "selectivity": "selectivity", "k_score": "K-Score"}
     shown = frame[[*_PLACE, "status", *names]].rename(columns=names)
-    eligible = frame["eligible"].map(_YES_NO)
-    return fit(shown.assign(eligible=eligible, provisional=frame["provisional"], reasons=frame["reasons"]))
+    provisional = frame["provisional"].map(_YES_NO).where(frame["seeds"] != "")
+    return fit(shown.assign(eligible=frame["eligible"].map(_YES_NO), provisional=provisional))
+
+
+def reason_table(folder: Folder) -> pd.DataFrame:
+    """Why each verdict was given, in words."""
+    return fit(verdict_frame(folder.panel)[[*_PLACE, "reasons"]])
 
 
 def gate_table(folder: Folder) -> pd.DataFrame:
@@ -186,12 +191,14 @@ def place_frame(folder: Folder, most: int = 12) -> pd.DataFrame:
     frame = record_frame(difference_records(folder.again.differences))
     if frame.empty:
         return fit(frame)
-    names = {"found_by": "found by", "rule": "because of", "excerpt": "text"}
-    return frame[[*_PLACE, "query_id", "channel", *names]].rename(columns={"query_id": "query", **names}).head(most)
+    names = {"query_id": "query", "channel": "channel", "excerpt": "text"}
+    shown = frame[[*_PLACE, *names]].rename(columns=names)
+    shown.insert(4, "found by", frame["found_by"] + ": " + frame["rule"])
+    return shown.head(most)
 
 
 def label_frame(folder: Folder) -> pd.DataFrame:
-    """The verdicts under both matchers, and whether one of their labels changes."""
+    """K-class and K-Score under both matchers, and whether any label of the verdict changes."""
     frame = record_frame(label_records(folder.again.panels))
     frame = frame[frame["status_published"] == "measured"]
     if frame.empty:
@@ -201,7 +208,7 @@ def label_frame(folder: Folder) -> pd.DataFrame:
     return fit(frame[[*_PLACE, *labels, "changed"]].rename(columns=labels))
 
 
-_LABELS = {"k_class": "K-class", "selectivity": "selectivity", "k_score": "K-Score"}
+_LABELS = {"k_class": "K-class", "k_score": "K-Score"}
 
 
 def count_of(frame: pd.DataFrame, flag: str) -> int:
