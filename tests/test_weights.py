@@ -44,7 +44,7 @@ CLAIMS = {
     "memflex": ({**QUICK, "learning_rate": 3e-3}, 0.3, 0.2),
     "soul": (QUICK, 0.3, 0.0),
     "rmu": ({**QUICK, "learning_rate": 5e-3}, 0.3, 0.3),
-    "falcon": ({**QUICK, "learning_rate": 2e-2}, 0.2, 0.3),
+    "falcon": ({**QUICK, "learning_rate": 2e-2, "alpha": 100.0}, 0.2, 0.3),
 }
 
 

@@ -84,6 +84,7 @@ class AssistantLogits(DecodingHook):
 class ULDParameters(LowRank):
     """Settings of `ULD`."""
 
+    learning_rate: float = Field(5e-3, ge=0, le=1, description="peak rate of the optimiser")
     r: int = Field(16, ge=1, le=4096, description="rank of the adapters")
     lora_alpha: float = Field(32.0, gt=0, le=1e5, description="scale of the adapters; the update is lora_alpha / r")
     alpha: float = Field(5.0, ge=0, le=1000, description="weight of the retain term")

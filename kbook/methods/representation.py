@@ -90,7 +90,7 @@ def random_direction(width: int, *names: Any) -> torch.Tensor:
 class RMUParameters(SteeringParameters):
     """Settings of `RMU`."""
 
-    learning_rate: float = Field(5e-4, ge=0, le=1, description="peak rate of the optimiser")
+    learning_rate: float = Field(5e-3, ge=0, le=1, description="peak rate of the optimiser")
     alpha: float = Field(10.0, ge=0, le=1e5, description="weight of the retain term")
     steering: float = Field(
         2.0, ge=0, le=1e4, description="length of the target, in mean lengths of the start's states"
@@ -187,8 +187,8 @@ def with_gradients(parameters: Iterable[torch.Tensor], gradients: Iterable[torch
 class FALCONParameters(SteeringParameters):
     """Settings of `FALCON`."""
 
-    learning_rate: float = Field(5e-4, ge=0, le=1, description="peak rate: the largest step of any weight")
-    alpha: float = Field(100.0, ge=0, le=1e5, description="weight of the retain term")
+    learning_rate: float = Field(1e-2, ge=0, le=1, description="peak rate: the largest step of any weight")
+    alpha: float = Field(10.0, ge=0, le=1e5, description="weight of the retain term")
     temperature: float = Field(0.7, gt=0, le=100, description="of the contrastive loss")
     conflict: tuple[float, float] = Field((0.8, 1.2), description="weights of forget and retain gradients at odds")
     agreement: tuple[float, float] = Field((0.1, 1.9), description="and of gradients that agree")
@@ -200,8 +200,9 @@ class FALCON(SteeringMethod):
     Forget states come near a vector that is made from them but leads nowhere, and away from what they were; retain
     states keep their direction. The two gradients are merged tensor by tensor and stepped by Sophia.
 
-    Source: Hu et al. 2502.01472 (NeurIPS 2025) and its code; layers 5 to 7 of 32, temperature 0.7, retain weight 100,
-    rate 5e-5, at most 80 batches, weight decay 1e-3 (none here), rho 0.9. The paper picks the layer by mutual
+    Source: Hu et al. 2502.01472 (NeurIPS 2025) and its code; layers 5 to 7 of 32, temperature 0.7, retain weight 100
+    (with which a small model hardly moves; 10 here), rate 5e-5, at most 80 batches, weight decay 1e-3 (none here), rho
+    0.9. The paper picks the layer by mutual
     information of the two pools; here it is a setting, as in the code's default. Everything is compared by
     cosine, so that the steering coefficient of the code's settings has no effect; there is none here.
     """

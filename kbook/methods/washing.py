@@ -116,9 +116,9 @@ class LAWParameters(Fitting):
 
     first: float = Field(0.25, ge=0, le=1, description="first layer that is edited, as a fraction of the depth")
     last: float = Field(0.5, ge=0, le=1, description="last layer that is edited")
-    preserve: float = Field(1.0, ge=0, le=1e6, description="weight of other keys in the first guess, per fact")
+    preserve: float = Field(0.1, ge=0, le=1e6, description="weight of other keys in the first guess, per fact")
     target_steps: int = Field(20, ge=1, le=1000, description="steps that look for states which end the answer")
-    target_rate: float = Field(0.1, gt=0, le=10, description="their rate, in lengths of a state")
+    target_rate: float = Field(0.5, gt=0, le=10, description="their rate, in lengths of a state")
     steps: int = Field(5, ge=0, le=100_000, description="steps of the maximisation")
     rate: float = Field(1.0, ge=0, le=100, description="its rate; 1 doubles the best direction in a step")
 
@@ -192,7 +192,7 @@ class LAW(WeightMethod):
     ) -> None:
         """Edit one matrix; the way that is left to the targets is shared with the layers after it."""
         (keys, _), (_, states) = at_subjects(model, [down, last], facts, self.settings.batch_tokens)
-        residual, keys = (targets - states).double().T / left, keys.double().T
+        residual, keys = _wide(targets - states).T / left, _wide(keys).T
         moment = key_moment(model, down, material.retain)
         guess = memory_edit(residual, keys, moment, self.settings.preserve * len(facts))
         down.weight += washed(guess, keys, moment, self.settings.steps, self.settings.rate).to(down.weight)
@@ -210,7 +210,12 @@ def _inputs(model: Any, module: Any, batches: Sequence[Batch]) -> Iterator[torch
     for batch in batches:
         with captured(module) as seen:
             read_through(model, batch.ids)
-        yield seen[module][0][batch.mask.bool().to(model.device)].double()
+        yield _wide(seen[module][0][batch.mask.bool().to(model.device)])
+
+
+def _wide(values: torch.Tensor) -> torch.Tensor:
+    """In float64, where the device has it, else on the CPU."""
+    return (values.cpu() if values.device.type == "mps" else values).double()
 
 
 def facts_of(context: FitContext) -> Facts:

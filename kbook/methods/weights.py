@@ -130,6 +130,7 @@ class Contrast:
 
     @property
     def batches(self) -> tuple[Batch, ...]:
+        """All documents of the step, whether or not the objective reads them."""
         return (self.forget, *self.versions, self.retain)
 
 
