@@ -288,14 +288,14 @@ class KBench:
         """All cells of a grid; combinations that a method cannot reach are listed, not run.
 
         Args:
-            methods: by default the methods of the profile.
+            methods: by default the panel of the profile.
             lanes, splits: the rest of the grid; seeds are the profile's.
             **options: passed to `cell`.
         """
         runs: list[Run] = []
         skipped: list[NotApplicable] = []
         for lane in lanes:
-            for method in methods or self.profile.methods:
+            for method in methods or self.profile.panel:
                 if reason := why_not(method_class(method), lane):
                     skipped.append(NotApplicable(lane, method, reason))
                     continue

@@ -166,7 +166,9 @@ class Profile(Section):
         revisions: hub id → revision to load.
         device: "auto" (an accelerator if there is one), "cpu", "mps", "cuda" or "cuda:N".
         dtype: of the weights while they run.
-        methods: name → parameters that differ from the method's own defaults; its keys are the panel.
+        panel: methods of the main panel, the untreated baseline first.
+        leaderboard: methods that edit weights, ranked in lane P.
+        methods: name → parameters that differ from the method's own defaults.
     """
 
     name: str
@@ -179,6 +181,8 @@ class Profile(Section):
     agent: Agent
     injection: Injection
     stats: Stats
+    panel: Words
+    leaderboard: Words
     revisions: dict[str, str] = {}
     methods: dict[str, dict[str, Any]] = {}
 

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from kbook import profiles
 from kbook.errors import KBookError
 from kbook.keys import FIELDS
+from kbook.methods.registry import METHODS
 from kbook.profiles import load_profile, profile_names
 
 
@@ -36,7 +37,8 @@ def test_every_shipped_profile_is_valid_and_consistent(name):
     assert profile.name == name
     assert profile.cells.n <= len(FIELDS) * (profile.corpus.n_forget - profile.corpus.n_fit_forget)
     assert {base for base in profile.bases if "/" in base} == set(profile.revisions)
-    assert "none" in profile.methods
+    assert profile.panel[0] == "none" and "none" not in profile.leaderboard
+    assert {*profile.panel, *profile.leaderboard, *profile.methods} <= set(METHODS)
 
 
 def test_sizes_of_the_papers_setting():
@@ -65,7 +67,7 @@ def test_with_changes_only_what_it_names():
     smoke = load_profile("smoke")
     changed = smoke.with_(cells={"n": 4}, device="cpu", injection={"lora": {"r": 2}}, methods={"eco": {"s": 5}})
     assert (changed.cells.n, changed.device, changed.injection.lora.r) == (4, "cpu", 2)
-    assert changed.methods["eco"] == {"s": 5} and changed.methods["npo"] == {}
+    assert changed.methods == {**smoke.methods, "eco": {"s": 5}}
     assert changed.cells.seeds == smoke.cells.seeds
     assert changed.injection.full == smoke.injection.full
     assert smoke.with_() == smoke
