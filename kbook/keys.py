@@ -1,4 +1,4 @@
-"""The names of this book: cells, stored models, figures and tables.
+"""The names of this book: cells, stored models, stored data, figures and tables.
 
 A key's string, its folder and its row label in a table are one and the same, as in
 `kbench/llama-tiny/R-text/eco/forget/seed=137`. No other module formats or parses a name.
@@ -122,6 +122,40 @@ class ModelKey:
 
 
 @dataclass(frozen=True, order=True)
+class DataKey:
+    """Name one stored product of the making of data: `cllpu/data=candidates/seed=0`.
+
+    Raises:
+        KBookError: as `CellKey`.
+    """
+
+    protocol: str
+    name: str
+    seed: int
+    variant: str = ""
+
+    def __post_init__(self) -> None:
+        _check_segments(self, "protocol", "name")
+
+    def __str__(self) -> str:
+        return f"{self.protocol}/data={self.name}" + _tail(self.seed, self.variant)
+
+    @classmethod
+    def parse(cls, text: str) -> DataKey:
+        """Read a data key back from its string; exact inverse of `str`."""
+        example = "cllpu/data=candidates/seed=0"
+        (protocol, data), seed, variant = _split_tail(text, n_head=2, example=example)
+        if not data.startswith("data="):
+            raise _malformed(text, example)
+        return cls(protocol, data.removeprefix("data="), seed, variant)
+
+    @property
+    def path(self) -> Path:
+        """The key as a relative folder."""
+        return Path(*str(self).split("/"))
+
+
+@dataclass(frozen=True, order=True)
 class ArtifactKey:
     """Name one figure (`fig`) or table (`tab`): `fig-kbench_topology-shares`.
 
@@ -167,11 +201,13 @@ class OfficialName:
         return CellKey(protocol, base, self.lane, self.method, self.split, self.seed, variant)
 
 
-AnyKey = CellKey | ModelKey
+AnyKey = CellKey | ModelKey | DataKey
 
 
 def parse_key(text: str) -> AnyKey:
-    """Read a cell key or a model key, whichever the string is."""
+    """Read a cell key, a model key or a data key, whichever the string is."""
+    if "/data=" in text:
+        return DataKey.parse(text)
     return ModelKey.parse(text) if "/model=" in text else CellKey.parse(text)
 
 
@@ -209,7 +245,7 @@ def check_name(kind: str, name: str, known: tuple[str, ...], where: str = "") ->
     return name
 
 
-def _check_segments(key: CellKey | ModelKey, *names: str) -> None:
+def _check_segments(key: AnyKey, *names: str) -> None:
     optional = ("variant",) if key.variant else ()
     for name in (*names, *optional):
         value = getattr(key, name)

@@ -15,6 +15,7 @@ from kbook.keys import (
     SPLITS,
     ArtifactKey,
     CellKey,
+    DataKey,
     ModelKey,
     OfficialName,
     base_segment,
@@ -30,6 +31,7 @@ seeds = st.integers(0, 10**18 - 1)
 variants = st.just("") | segments
 cells = st.builds(CellKey, segments, segments, segments, segments, segments, seeds, variants)
 models = st.builds(ModelKey, segments, segments, segments, seeds, variants)
+data = st.builds(DataKey, segments, segments, seeds, variants)
 
 
 def test_string_folder_and_row_label_are_one():
@@ -52,6 +54,12 @@ def test_cell_key_round_trip(key):
 @given(models)
 def test_model_key_round_trip(key):
     assert ModelKey.parse(str(key)) == key == parse_key(str(key))
+
+
+@given(data)
+def test_data_key_round_trip(key):
+    assert DataKey.parse(str(key)) == key == parse_key(str(key))
+    assert Path(str(key)) == key.path and not key.path.is_absolute() and ".." not in key.path.parts
 
 
 @given(cells, cells)
@@ -85,6 +93,10 @@ def test_any_other_text_is_refused_or_is_the_string_of_what_it_parses_to(text):
         "kbench/../R-text/eco/forget/seed=1",
         "kbench/llama-tiny/model=/seed=0",
         "kbench/llama-tiny/model=x",
+        "cllpu/data=/seed=0",
+        "cllpu/data=a",
+        "cllpu/candidates/seed=0",
+        "cllpu/a/data=b/seed=0",
     ],
 )
 def test_malformed_key_is_refused(text):
