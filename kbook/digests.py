@@ -59,20 +59,25 @@ class Spec:
             those inside functions. A module that is imported by a computed name must be named here.
         inputs: name of each input → digest of its content.
         base: digest of the base model, "" where none is used.
+        made_from: name of each input that is itself a run → its own Spec, so that it need not be there yet.
     """
 
     parameters: Mapping[str, Any]
     sources: tuple[str, ...]
     inputs: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
+    made_from: Mapping[str, Spec] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[str, Any]:
         """What is digested, as plain JSON values; `sources` maps each module to its own digest."""
-        sources = source_digests(self.sources)
-        parts = {"parameters": self.parameters, "sources": sources, "inputs": self.inputs, "base": self.base}
+        inputs = {**self.inputs, **{name: spec.digest for name, spec in self.made_from.items()}}
+        parts = {**self._settled(inputs), "sources": source_digests(self.sources)}
         plain: dict[str, Any] = json.loads(canonical_json(parts))
         return plain
+
+    def _settled(self, inputs: Mapping[str, str]) -> dict[str, Any]:
+        return {"parameters": self.parameters, "inputs": inputs, "base": self.base}
 
     @property
     def digest(self) -> str:
@@ -82,6 +87,16 @@ class Spec:
             KBookError: a parameter is not JSON-able, or a source module does not exist.
         """
         return digest_of(self.parts)
+
+    @property
+    def question(self) -> str:
+        """The digest of all but the source text, 64 hex characters: what was asked, whatever code answered.
+
+        Raises:
+            KBookError: a parameter is not JSON-able.
+        """
+        inputs = {**self.inputs, **{name: spec.question for name, spec in self.made_from.items()}}
+        return digest_of(self._settled(inputs))
 
 
 def source_digests(modules: Iterable[str], package: Path = PACKAGE) -> dict[str, str]:

@@ -115,10 +115,25 @@ class KBench:
 
     # ---- models -------------------------------------------------------------------------------------------
 
-    def injected(self, recipe: str | None = None, seed: int = 0) -> Run:
-        """The base with the facts of all members in its weights, by ``full`` fine-tuning or ``lora``."""
+    def injected(self, recipe: str | None = None, seed: int = 0, *, account: bool = False) -> Run:
+        """The base with the facts of all members in its weights, by ``full`` fine-tuning or ``lora``.
+
+        Args:
+            recipe: by default the profile's.
+            seed: of the order of documents and of the adapters.
+            account: the manifest will do (losses, seconds), which may have come with the book without the weights.
+        """
         from kbook.models.tuning import inject
 
+        key, spec = self._injection(recipe, seed)
+        if account and (run := self.store.account(key, spec)):
+            return run
+        settings = getattr(self.profile.injection, recipe or self.profile.injection.recipe)
+        return self.store.files(
+            key, spec, lambda work: inject(self.base(), self.corpus.members, settings, seed, work), seed=seed
+        )
+
+    def _injection(self, recipe: str | None, seed: int) -> tuple[ModelKey, Spec]:
         recipe = recipe or self.profile.injection.recipe
         if recipe not in RECIPES:
             raise unknown_name("injection recipe", recipe, RECIPES)
@@ -130,26 +145,51 @@ class KBench:
             {"corpus": self._corpus_digest},
             self._base_digest,
         )
-        return self.store.files(
-            key, spec, lambda work: inject(self.base(), self.corpus.members, settings, seed, work), seed=seed
-        )
+        return key, spec
 
-    def edited(self, method: str, recipe: str | None = None, seed: int = 0, **changes: Any) -> Run:
-        """The injected model after a method that edits weights, fitted on the fitting pools."""
-        chosen, start = self.method(method, **changes), self.injected(recipe)
-        injection = f"inject-{recipe or self.profile.injection.recipe}"
-        key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, injection)
+    def edited(
+        self, method: str, recipe: str | None = None, seed: int = 0, *, account: bool = False, **changes: Any
+    ) -> Run:
+        """The injected model after a method that edits weights, fitted on the fitting pools.
+
+        Args:
+            method: a name, as in `cell`.
+            recipe, account: as in `injected`.
+            seed: of the order of documents, and of what the method draws.
+            **changes: settings of the method.
+        """
+        key, spec = self._edit(method, recipe, seed, changes)
+        if account and (run := self.store.account(key, spec)):
+            return run
+
+        def build(work: Path) -> dict[str, Any]:
+            start = self.base(self.injected(recipe))
+            return self.method(method, **changes).edit(FitContext.of(start, self.corpus, seed, work))
+
+        return self.store.files(key, spec, build, seed=seed)
+
+    def _edit(self, method: str, recipe: str | None, seed: int, changes: dict[str, Any]) -> tuple[ModelKey, Spec]:
+        chosen, (start, injection) = self.method(method, **changes), self._injection(recipe, 0)
+        key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, start.recipe)
         spec = Spec(
             {"settings": chosen.settings, "dtype": self.profile.dtype},
             source_modules(method),
-            {"corpus": self._corpus_digest, "start": start.digest, **brought_digest(method)},
+            {"corpus": self._corpus_digest, **brought_digest(method)},
             self._base_digest,
+            {"start": injection},
         )
+        return key, spec
 
-        def build(work: Path) -> dict[str, Any]:
-            return chosen.edit(FitContext.of(self.base(start), self.corpus, seed, work))
+    def model_spec(self, method: str = "none", recipe: str | None = None, **changes: Any) -> Spec:
+        """What decides the model that answers in lane P, for the `made_from` of a run; builds nothing."""
+        if self.method(method, **changes).edits_weights:
+            return self._edit(method, recipe, 0, changes)[1]
+        return self._injection(recipe, 0)[1]
 
-        return self.store.files(key, spec, build, seed=seed)
+    def model(self, method: str = "none", recipe: str | None = None, **changes: Any) -> Run:
+        """The model that answers in lane P under a method, built where it is missing."""
+        edits = self.method(method, **changes).edits_weights
+        return self.edited(method, recipe, **changes) if edits else self.injected(recipe)
 
     def method(self, name: str, **changes: Any) -> Intervention:
         """A method with the profile's settings, some of them changed."""
@@ -198,9 +238,9 @@ class KBench:
         if reason := why_not(method_class(method), lane):
             raise KBookError(f"{method} cannot reach lane {lane}: {reason}", "cell", "choose another lane or method")
         chosen = self.method(method, **changes)
-        model = self._model_run(lane, method, chosen, recipe, changes)
+        made_from = {"model": self.model_spec(method, recipe, **changes)} if lane == "P" else {}
         key = CellKey(PROTOCOL, base_segment(self.base_name), lane, chosen.name, split, seed, variant)
-        spec = self._cell_spec(lane, method, chosen, split, wording, model)
+        spec = self._cell_spec(lane, method, chosen, split, wording, made_from)
         if found := self.store.lookup(key, spec):
             return found
         with self.prepared(method, lane, split, seed, wording=wording, recipe=recipe, **changes) as cell:
@@ -222,15 +262,8 @@ class KBench:
             extra={"first prompt": prompt, "fit": facts_of(cell.guard)},
         )
 
-    def _model_run(
-        self, lane: str, method: str, chosen: Intervention, recipe: str | None, changes: dict[str, Any]
-    ) -> Run | None:
-        if lane != "P":
-            return None
-        return self.edited(method, recipe, **changes) if chosen.edits_weights else self.injected(recipe)
-
     def _cell_spec(
-        self, lane: str, method: str, chosen: Intervention, split: str, wording: int, model: Run | None
+        self, lane: str, method: str, chosen: Intervention, split: str, wording: int, made_from: dict[str, Spec]
     ) -> Spec:
         profile = self.profile
         parameters = {
@@ -244,10 +277,8 @@ class KBench:
             "dtype": profile.dtype,
         }
         inputs = {"corpus": self._corpus_digest, **brought_digest(method)}
-        if model:
-            inputs["model"] = model.digest
         sources = ("kbook.agent.react", "kbook.agent.tools", "kbook.models.embedding", "kbook.scoring.leakage")
-        return Spec(parameters, (*sources, *source_modules(method)), inputs, self._base_digest)
+        return Spec(parameters, (*sources, *source_modules(method)), inputs, self._base_digest, made_from)
 
     @contextmanager
     def prepared(
@@ -263,7 +294,7 @@ class KBench:
     ) -> Iterator[Cell]:
         """A cell ready to run (`kbook.agent.react`), its model loaded and its method fitted; nothing is stored."""
         chosen = self.method(method, **changes)
-        model = self._model_run(lane, method, chosen, recipe, changes)
+        model = self.model(method, recipe, **changes) if lane == "P" else None
         with TemporaryDirectory() as work:
             yield self._prepare(chosen, self.stores(lane, split, seed, wording), seed, model, Path(work))
 
@@ -334,15 +365,15 @@ class KBench:
         """The ability tasks (`kbook.agent.abilities`), by the plain base or after an injection recipe."""
         from kbook.agent.abilities import as_records, measure
 
-        model = self.injected(recipe) if recipe else None
         n = min(ABILITY_ROLLOUTS, self.profile.cells.n)
         key = ModelKey(PROTOCOL, base_segment(self.base_name), f"abilities-{recipe or 'base'}", 0)
         parameters = {"n": n, "token_budget": self.profile.cells.token_budget, "dtype": self.profile.dtype}
-        inputs = {"model": model.digest} if model else {}
-        spec = Spec(parameters, ("kbook.agent.abilities",), inputs, self._base_digest)
+        made_from = {"model": self._injection(recipe, 0)[1]} if recipe else {}
+        spec = Spec(parameters, ("kbook.agent.abilities",), base=self._base_digest, made_from=made_from)
 
         def work(_: int) -> list[dict[str, Any]]:
-            measured = measure(self.base(model), n=n, token_budget=self.profile.cells.token_budget)
+            base = self.base(self.injected(recipe) if recipe else None)
+            measured = measure(base, n=n, token_budget=self.profile.cells.token_budget)
             return as_records(measured)
 
         return self.store.rows(key, spec, [0], work, seed=0)
@@ -358,7 +389,7 @@ class KBench:
         name = "-".join(query.person.name.casefold().split())
         key = CellKey(PROTOCOL, base_segment(self.base_name), lane, "none", "forget", 0, name)
         chosen = self.method("none")
-        spec = self._cell_spec(lane, "none", chosen, "forget", query.wording, None)
+        spec = self._cell_spec(lane, "none", chosen, "forget", query.wording, {})
         spec = replace(spec, parameters={**spec.parameters, "query": [query.person.__dict__, query.field]})
         if found := self.store.lookup(key, spec):
             return found

@@ -47,6 +47,7 @@ class Manifest:
         n_rows: rows in `rows.jsonl`; None for a run of files.
         n_batches: batches in which they were made; None likewise.
         extra: what the maker of the run wished to keep, JSON-able.
+        question: digest of what was asked, without the source text (`Spec.question`); "" in older runs.
     """
 
     key: str
@@ -65,27 +66,43 @@ class Manifest:
     n_batches: int | None
     extra: dict[str, Any]
     schema_version: int = SCHEMA_VERSION
+    question: str = ""
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Declare a run complete: all its files must be on the disk already."""
+    write_atomic(folder / MANIFEST, manifest_bytes(manifest))
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """A manifest as the content of its file."""
     content = asdict(manifest)
     content["self"] = digest_of(content)
-    write_atomic(folder / MANIFEST, json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")
+    return json.dumps(content, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def read_manifest(folder: Path) -> Manifest | None:
     """Read the manifest of a folder; None where there is none.
 
     Raises:
+        ValueError: as `parse_manifest`.
+    """
+    try:
+        return parse_manifest((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def parse_manifest(text: bytes) -> Manifest:
+    """Read a manifest from the content of its file.
+
+    Raises:
         ValueError: it is damaged, or written by a later schema.
     """
     try:
-        content = json.loads((folder / MANIFEST).read_bytes())
+        content = json.loads(text)
         sound = isinstance(content, dict) and content.pop("self", None) == digest_of(content)
         manifest = Manifest(**content) if sound else None
-    except FileNotFoundError:
-        return None
     except (ValueError, TypeError, RecursionError, KBookError):
         manifest = None
     if manifest is None or manifest.schema_version != SCHEMA_VERSION:

@@ -45,6 +45,7 @@ from kbook.manifests import (
     write_manifest,
 )
 from kbook.paths import store_folder
+from kbook.shipped import Shipped, shipped_results
 
 __all__ = ["CHECKPOINTS", "Run", "Spec", "Store", "StoreWarning", "digest_of", "file_digest", "write_atomic"]
 
@@ -107,11 +108,13 @@ class Store:
     Args:
         root: the folder; by default `_runs` in the checkout, or what KBOOK_STORE names.
         profile: name of the profile, noted in the manifests of what is computed.
+        shipped: packed runs to take from before anything is computed; by default what comes with the checkout.
     """
 
-    def __init__(self, root: Path | str | None = None, profile: str = "laptop") -> None:
+    def __init__(self, root: Path | str | None = None, profile: str = "laptop", shipped: Shipped | None = None) -> None:
         self.root = Path(root) if root is not None else store_folder()
         self.profile = profile
+        self.shipped = shipped or shipped_results()
 
     def rows(
         self,
@@ -184,14 +187,34 @@ class Store:
         return run
 
     def lookup(self, key: AnyKey, spec: Spec) -> Run | None:
-        """Return the complete, undamaged run of exactly this key and digest, or None; computes nothing."""
+        """Return the complete, undamaged run of this key and digest, or a shipped one, or None; computes nothing."""
         folder, digest = self._folder(key, spec.digest), spec.digest
-        if (folder / MANIFEST).exists() and (run := _sound_run(key, folder, digest)):
-            return run
         if (folder / MANIFEST).exists():
+            if run := _sound_run(key, folder, digest):
+                return run
             with locked(folder):
-                return _mended(key, folder, digest)
-        return None
+                if run := _mended(key, folder, digest):
+                    return run
+        return self._unpacked(key, spec)
+
+    def account(self, key: AnyKey, spec: Spec) -> Run | None:
+        """As `lookup`, or else a shipped run of which only the manifest is here: its files cannot be read."""
+        if (run := self.lookup(key, spec)) or not (packed := self.shipped.find(str(key), spec.question)):
+            return run
+        return Run(key, self._folder(key, packed.manifest.digest), packed.manifest)
+
+    def _unpacked(self, key: AnyKey, spec: Spec) -> Run | None:
+        """Bring a shipped run's records into the store, under the digest that it was made with."""
+        packed = self.shipped.find(str(key), spec.question)
+        if packed is None or packed.rows is None:
+            return None
+        folder, digest = self._folder(key, packed.manifest.digest), packed.manifest.digest
+        if run := _sound_run(key, folder, digest):
+            return run
+        with locked(folder):
+            write_atomic(folder / ROWS, packed.rows)
+            write_manifest(folder, packed.manifest)
+        return _sound_run(key, folder, digest)
 
     def find(self, prefix: str = "") -> list[Run]:
         """List complete runs whose key begins with `prefix`, of any digest and profile, by key and age.
@@ -223,7 +246,7 @@ class Store:
             raise KBookError(f"the work has the seed {seed}, its key another", str(key), remedy)
         digest = spec.digest
         folder = self._folder(key, digest)
-        if run := _sound_run(key, folder, digest):
+        if run := self.lookup(key, spec):
             return run
         with locked(folder):  # another process may have finished it while this one waited
             if run := _mended(key, folder, digest):
@@ -251,6 +274,7 @@ class Store:
             n_rows=done.n_rows,
             n_batches=done.n_batches,
             extra=json.loads(canonical_json(dict(done.extra))),
+            question=spec.question,
         )
 
 

@@ -1,6 +1,7 @@
 """The wiring of protocol A: paired cells, nothing computed twice, and refusals that name what was wrong."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,16 @@ def bench(loads: Loads, corpus: Corpus, tmp_path: Path) -> KBench:
 
 
 # ---- cells -------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_cell_is_found_though_the_model_that_answered_is_gone(bench: KBench, loads: Loads) -> None:
+    first = bench.cell("P", "none", "forget", 0)
+    shutil.rmtree(bench.injected().path)
+    loads.clear()
+    assert bench.cell("P", "none", "forget", 0).path == first.path
+    assert loads == []
+    bench.cell("P", "none", "retain", 0)
+    assert loads != []
 
 
 @pytest.mark.parametrize("lane", LANES)
