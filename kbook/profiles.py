@@ -30,6 +30,7 @@ Share = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 Words = Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1, strict=False)]
+Values = Annotated[tuple[Any, ...], Field(min_length=1, strict=False)]
 
 
 class Section(BaseModel):
@@ -169,6 +170,7 @@ class Profile(Section):
         panel: methods of the main panel, the untreated baseline first.
         leaderboard: methods that edit weights, ranked in lane P.
         methods: name → parameters that differ from the method's own defaults.
+        sweeps: name → setting → values that are tried on the fitting pools (`kbook.sweeps`), all combinations.
     """
 
     name: str
@@ -185,6 +187,7 @@ class Profile(Section):
     leaderboard: Words
     revisions: dict[str, str] = {}
     methods: dict[str, dict[str, Any]] = {}
+    sweeps: dict[str, dict[str, Values]] = {}
 
     @model_validator(mode="after")
     def _sizes_agree(self) -> Profile:

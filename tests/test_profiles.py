@@ -38,7 +38,7 @@ def test_every_shipped_profile_is_valid_and_consistent(name):
     assert profile.cells.n <= len(FIELDS) * (profile.corpus.n_forget - profile.corpus.n_fit_forget)
     assert {base for base in profile.bases if "/" in base} == set(profile.revisions)
     assert profile.panel[0] == "none" and "none" not in profile.leaderboard
-    assert {*profile.panel, *profile.leaderboard, *profile.methods} <= set(METHODS)
+    assert {*profile.panel, *profile.leaderboard, *profile.methods, *profile.sweeps} <= set(METHODS)
 
 
 def test_sizes_of_the_papers_setting():
@@ -93,12 +93,21 @@ def test_with_changes_only_what_it_names():
         ({"dtype": "float8"}, "'float32', 'bfloat16' or 'float16'"),
         ({"device": "gpu"}, "device = 'gpu'"),
         ({"bases": []}, "bases"),
+        ({"sweeps": {"ga": {"learning_rate": []}}}, r"sweeps\.ga\.learning_rate"),
+        ({"sweeps": {"ga": {"learning_rate": 1e-4}}}, r"sweeps\.ga\.learning_rate = 0.0001"),
+        ({"sweeps": {"ga": [1e-4]}}, r"sweeps\.ga"),
     ],
     ids=str,
 )
 def test_bad_change_is_refused_by_field(change, message):
     with pytest.raises(KBookError, match=message):
         load_profile("smoke").with_(**change)
+
+
+def test_a_grid_keeps_the_order_of_its_file_and_may_hold_lists():
+    laptop = load_profile("laptop")
+    assert list(laptop.sweeps["repe"]) == ["depths", "alpha"]
+    assert laptop.sweeps["repe"]["depths"][0] == [0.25]
 
 
 def test_several_faults_are_named_together():
