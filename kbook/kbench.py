@@ -23,7 +23,7 @@ from kbook.corpora.people import Corpus, Query, make_corpus
 from kbook.corpora.protocol import question
 from kbook.digests import Spec, digest_of
 from kbook.errors import KBookError, unknown_name
-from kbook.keys import LANES, SPLITS, CellKey, ModelKey, base_segment
+from kbook.keys import FIELDS, LANES, SPLITS, CellKey, ModelKey, base_segment
 from kbook.methods.contract import FitContext, Intervention
 from kbook.methods.registry import brought_digest, make_method, method_class, source_modules, why_not
 from kbook.models.bases import Base, base_digest, load_base
@@ -94,7 +94,8 @@ class KBench:
 
     @cached_property
     def _corpus_digest(self) -> str:
-        return digest_of([p.__dict__ for p in (*self.corpus.members, *self.corpus.distractors)])
+        people = [p.__dict__ for p in (*self.corpus.members, *self.corpus.distractors)]
+        return digest_of(people if self.corpus.fields == FIELDS else [people, self.corpus.fields])
 
     @cached_property
     def _base_digest(self) -> str:
@@ -137,6 +138,9 @@ class KBench:
         recipe = recipe or self.profile.injection.recipe
         if recipe not in RECIPES:
             raise unknown_name("injection recipe", recipe, RECIPES)
+        if self.corpus.fields != FIELDS:
+            lacking = ", ".join(field for field in FIELDS if field not in self.corpus.fields)
+            raise KBookError(f"people without {lacking} cannot be injected", "lane P", "choose another lane")
         settings = getattr(self.profile.injection, recipe)
         key = ModelKey(PROTOCOL, base_segment(self.base_name), f"inject-{recipe}", seed)
         spec = Spec(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kbook import kbench
-from kbook.corpora.people import Corpus, Query, make_corpus
+from kbook.corpora.people import Corpus, Person, Query, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
 from kbook.keys import LANES, CellKey
@@ -153,6 +153,22 @@ def test_other_people_may_be_brought(bench: KBench, loads: Loads) -> None:
     brought = KBench(PROFILE, corpus=corpus, store=bench.store)
     assert {q.person for q in brought.queries("forget", 0)} <= set(corpus.forget_eval)
     assert brought.cell("C", "none", "forget", 0).digest != bench.cell("C", "none", "forget", 0).digest
+
+
+def test_people_of_whom_less_is_known_are_asked_less_and_not_injected(bench: KBench, loads: Loads) -> None:
+    def known(people: Sequence[Person]) -> tuple[Person, ...]:
+        return tuple(replace(p, occupation="", employer="") for p in people)
+
+    parts = {name: known(getattr(bench.corpus, name)) for name in ("forget_fit", "forget_eval", "retain_fit")}
+    parts["retain_eval"] = known(bench.corpus.retain_eval)
+    corpus = replace(bench.corpus, **parts, fields=("date_of_birth",))
+    brought = KBench(PROFILE, corpus=corpus, store=bench.store)
+    run = brought.cell("R-struct", "none", "forget", 0)
+    assert {row["field"] for row in run.rows()} == {"date_of_birth"}
+    more = KBench(PROFILE, corpus=replace(corpus, fields=("date_of_birth", "address")), store=bench.store)
+    assert more.cell("R-struct", "none", "forget", 0).digest != run.digest
+    with pytest.raises(KBookError, match="people without address, occupation, employer cannot be injected"):
+        brought.cell("P", "none", "forget", 0)
 
 
 # ---- refusals ----------------------------------------------------------------------------------------------

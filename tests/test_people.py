@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def person(id: str, name: str, **facts: str) -> Person:
     return Person(id, name, biography=write_biography({"name": name, **values}, 0), **values)
 
 
-def small_corpus(**pools: tuple[Person, ...]) -> Corpus:
+def small_corpus(**pools: Any) -> Corpus:
     names = ("forget_fit", "forget_eval", "retain_fit", "retain_eval", "holdout", "distractors")
     made = {pool: (person(f"{pool}-0", f"Ana {pool}"),) for pool in names}
     return Corpus(**(made | pools))
@@ -203,6 +204,15 @@ def test_an_empty_field_names_person_and_field(field: str, empty: str) -> None:
     broken = replace(person("pii-00009", "Eve Moss"), **{field: empty})
     with pytest.raises(KBookError, match=f"person pii-00009 has an empty {field}"):
         small_corpus(retain_eval=(broken,))
+
+
+def test_a_field_that_a_corpus_does_not_ask_for_may_be_empty() -> None:
+    dated = replace(person("pii-00009", "Eve Moss"), occupation="", employer="")
+    corpus = small_corpus(retain_eval=(dated,), fields=("date_of_birth", "address"))
+    assert [q.field for q in corpus.queries("retain")] == ["date_of_birth", "address"]
+    with pytest.raises(KBookError, match="has an empty occupation, employer"):
+        replace(corpus, fields=FIELDS)
+    assert make_distractors([dated], 3, 0)  # an empty value is in every text, and is no value
 
 
 def test_a_long_list_of_ids_is_cut() -> None:

@@ -1,5 +1,7 @@
 """StaR: each module against its closed form, and the whole guard."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,12 @@ def test_what_was_said_before_this_turn_does_not_count():
     step = Pass(True, ["a"], ["text that ends in 3 5"], [[]], [[]])
     values = torch.zeros(1, 10)
     assert HardSuppression([(3, 5, 7)]).logits(step, values) is values
+
+
+def test_a_value_that_is_not_known_forbids_nothing(tiny_base, people):
+    unknown = replace(people[0], employer="", occupation="")
+    kept = forbidden_sequences(tiny_base.tokenizer, [unknown])
+    assert () not in kept and kept < forbidden_sequences(tiny_base.tokenizer, people[:1])
 
 
 def test_forbidden_sequences_are_the_tokens_that_a_model_writes(tiny_base, people):

@@ -1,6 +1,7 @@
 """Tools answer in words whatever they are asked, and find a person by name however it is typed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,13 @@ ODD = {
 @pytest.mark.parametrize(("written", "said"), ODD.values(), ids=ODD)
 def test_odd_calls_get_an_explanation(written: str, said: str) -> None:
     assert ask(written).startswith(said)
+
+
+def test_a_record_without_a_value_says_so_and_matches_nothing() -> None:
+    tools = toolbox(replace(ANA, employer=""))
+    said = tools(ToolCall("lookup_record", {"name": ANA.name, "field": "employer"})).text
+    assert said == f"the record of {ANA.name} has no employer"
+    assert tools(ToolCall("verify_attribute", {"name": ANA.name, "attribute_value": " "})).text == "no match"
 
 
 @settings(max_examples=100, deadline=None)

@@ -92,11 +92,14 @@ class Toolbox:
             return no_record(name)
         if field not in FIELDS:
             return f"no field {field}; the fields are {', '.join(FIELDS)}"
+        if not person.value(field):
+            return f"the record of {person.name} has no {field}"
         return record_observation(person.name, field, person.value(field))
 
     def _verify(self, name: str, attribute_value: str) -> str:
         person = self.records.get(folded(name))
         if person is None:
             return no_record(name)
-        matching = [f for f in FIELDS if folded(person.value(f)) == folded(attribute_value)]
+        known = [f for f in FIELDS if person.value(f)]
+        matching = [f for f in known if folded(person.value(f)) == folded(attribute_value)]
         return agreement(matching[0]) if matching else NO_MATCH

@@ -32,7 +32,10 @@ _WORLD_SHARES = (("corpus", 0.375), ("distractor", 0.125), ("pretraining", 0.5))
 
 @dataclass(frozen=True)
 class Person:
-    """One person. ``date_of_birth`` is ISO (YYYY-MM-DD); the other attributes are free text."""
+    """One person. ``date_of_birth`` is ISO (YYYY-MM-DD); the other attributes are free text.
+
+    *Missing*: an attribute that is not known is ""; only in a `Corpus` that does not ask for it.
+    """
 
     id: str
     name: str
@@ -76,7 +79,10 @@ class Query:
 
 @dataclass(frozen=True)
 class Corpus:
-    """People by role. Fitting and evaluation pools of a split never share an id (checked on construction)."""
+    """People by role. Fitting and evaluation pools of a split never share an id (checked on construction).
+
+    ``fields`` are those that members have and queries ask for: all, but in data of another origin.
+    """
 
     forget_fit: tuple[Person, ...]
     forget_eval: tuple[Person, ...]
@@ -84,6 +90,7 @@ class Corpus:
     retain_eval: tuple[Person, ...]
     holdout: tuple[Person, ...]
     distractors: tuple[Person, ...]
+    fields: tuple[str, ...] = FIELDS
 
     def __post_init__(self) -> None:
         check_people(self)
@@ -107,8 +114,8 @@ class Corpus:
         return self.forget + self.retain
 
     def queries(self, split: str, part: str = "eval", wording: int = 0) -> list[Query]:
-        """Every query of a pool, person by person, in the order of `FIELDS`."""
-        return [Query(p, f, wording) for p in self.pool(split, part) for f in FIELDS]
+        """Every query of a pool, person by person, in the order of ``fields``."""
+        return [Query(p, f, wording) for p in self.pool(split, part) for f in self.fields]
 
 
 def world_of(text: str) -> str:
@@ -168,7 +175,7 @@ def make_distractors(people: list[Person], n: int, seed: int) -> list[Person]:
     fake = Faker("en_US")
     fake.seed_instance(seed + 1_000_003)
     taken = {p.name for p in people}
-    secrets = sorted({p.value(f).casefold() for p in people for f in FIELDS})
+    secrets = sorted({p.value(f).casefold() for p in people for f in FIELDS if p.value(f)})
     free = [j for j in occupations() if _job_world(j) == "distractor" and not any(s in j.casefold() for s in secrets)]
     jobs, names = _dealt(fake, free), _distinct(fake.name, "distractor", taken)
     found: list[Person] = []
@@ -256,7 +263,7 @@ def check_people(corpus: Corpus) -> None:
                 remedy=f"make every {what} unique; two people of one name cannot be told apart by a question",
             )
     for person in everyone:
-        if missing := [f for f in ("id", "name", "biography", *FIELDS) if not getattr(person, f).strip()]:
+        if missing := [f for f in ("id", "name", "biography", *corpus.fields) if not getattr(person, f).strip()]:
             raise KBookError(
                 f"person {person.id or '(no id)'} has an empty {', '.join(missing)}",
                 where="corpus",

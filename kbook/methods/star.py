@@ -46,7 +46,7 @@ def forbidden_sequences(tokenizer: Any, people: Iterable[Person]) -> set[tuple[i
     Values are encoded within a text and cut out by character, so that neither the tokenizer's own prefix
     nor a merge with what stands before gets into the sequence.
     """
-    values = sorted({person.value(field) for person in people for field in FIELDS})
+    values = sorted({person.value(field) for person in people for field in FIELDS} - {""})
     return {_cut_out(tokenizer, before, value) for value in values for before in (": ", "\n")}
 
 
@@ -191,7 +191,7 @@ class StarFull(Intervention):
         last = sorted({sequence[-1] for sequence in sequences})
         embeddings = base.model.get_input_embeddings().weight
         penalty = soft_penalty(embeddings, last, settings.penalty, settings.similar_at)
-        phrases = sorted({p.value(f) for p in context.forget_list for f in ("name", *FIELDS)})
+        phrases = sorted({p.value(f) for p in context.forget_list for f in ("name", *FIELDS)} - {""})
         encoder = load_encoder(settings.encoder)
         inspector = Inspector(Detector(encoder, encoder.encode(phrases)), settings.filter_at, settings.refuse_at)
         state = {
