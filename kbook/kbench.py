@@ -72,6 +72,7 @@ class KBench:
         base: a base of the profile (its first by default), or any other name `load_base` takes.
         corpus: people to use instead of the generated ones (the official corpus, say).
         store: by default the project's run store.
+        edit_seed: of the edits that answer in lane P; give cells of another one a variant of their own.
     """
 
     def __init__(
@@ -81,10 +82,12 @@ class KBench:
         base: str | None = None,
         corpus: Corpus | None = None,
         store: Store | None = None,
+        edit_seed: int = 0,
     ) -> None:
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
         self.base_name = base or self.profile.bases[0]
         self.store = store or Store(profile=self.profile.name)
+        self.edit_seed = edit_seed
         self._corpus = corpus
         self._loaded: tuple[str, Base] | None = None
 
@@ -109,9 +112,8 @@ class KBench:
         """The plain base, or the model that a run holds (injected, unlearned). The last one stays loaded."""
         name = str(run.path) if run else self.base_name
         if self._loaded is None or self._loaded[0] != name:
-            folder = run.path if run else None
-            where = {"device": self.profile.device, "dtype": self.profile.dtype}
-            self._loaded = (name, load_base(self.base_name, folder=folder, revision=self._revision, **where))
+            how: Any = {"revision": self._revision, "device": self.profile.device, "dtype": self.profile.dtype}
+            self._loaded = (name, load_base(self.base_name, folder=run.path if run else None, **how))
         return self._loaded[1]
 
     # ---- models -------------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ class KBench:
         chosen, (start, injection) = self.method(method, **changes), self._injection(recipe, 0)
         key = ModelKey(PROTOCOL, base_segment(self.base_name), chosen.name, seed, start.recipe)
         spec = Spec(
-            {"settings": chosen.settings, "dtype": self.profile.dtype},
+            {"settings": chosen.edit_settings, "seed": seed, "dtype": self.profile.dtype},
             source_modules(method),
             {"corpus": self._corpus_digest, **brought_digest(method)},
             self._base_digest,
@@ -187,13 +189,13 @@ class KBench:
     def model_spec(self, method: str = "none", recipe: str | None = None, **changes: Any) -> Spec:
         """What decides the model that answers in lane P, for the `made_from` of a run; builds nothing."""
         if self.method(method, **changes).edits_weights:
-            return self._edit(method, recipe, 0, changes)[1]
+            return self._edit(method, recipe, self.edit_seed, changes)[1]
         return self._injection(recipe, 0)[1]
 
     def model(self, method: str = "none", recipe: str | None = None, **changes: Any) -> Run:
         """The model that answers in lane P under a method, built where it is missing."""
         edits = self.method(method, **changes).edits_weights
-        return self.edited(method, recipe, **changes) if edits else self.injected(recipe)
+        return self.edited(method, recipe, self.edit_seed, **changes) if edits else self.injected(recipe)
 
     def method(self, name: str, **changes: Any) -> Intervention:
         """A method with the profile's settings, some of them changed."""
@@ -347,11 +349,8 @@ class KBench:
             variants: name of each variant → its value of the setting.
             **where: lanes, splits and options of `grid`.
         """
-        grid = Grid((), ())
-        for variant, value in variants.items():
-            changed: dict[str, Any] = {setting: value, "variant": variant}
-            grid += self.grid([method], **changed, **where)
-        return grid
+        steps: Any = [{"variant": variant, setting: value} for variant, value in variants.items()]
+        return sum((self.grid([method], **step, **where) for step in steps), Grid((), ()))
 
     def judge(self, grid: Grid) -> Panel:
         """Score every cell of a grid and judge it as one table (`kbook.scoring.panel.judge`)."""

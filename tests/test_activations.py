@@ -18,7 +18,6 @@ from kbook.methods.activations import (
     changed_outputs,
     decoder_layers,
     layer_at,
-    one_thread,
     projection,
 )
 from kbook.models.decoding import LiveBatch
@@ -114,17 +113,6 @@ def test_another_model_is_refused(tiny_base):
     ):
         pass
     assert hooked(tiny_base) == []
-
-
-def test_one_thread_is_for_a_while():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with one_thread():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
 
 
 # ---- while an agent runs -----------------------------------------------------------------------------------

@@ -192,6 +192,17 @@ def test_unknown_and_unreachable_cells_are_named(
     assert loads == [] and bench.store.find() == []
 
 
+def test_one_edit_serves_every_router_and_another_seed_is_another_edit(bench: KBench) -> None:
+    def digest(method: str, edit_seed: int = 0, **changes: Any) -> str:
+        other = KBench(PROFILE, corpus=bench.corpus, store=bench.store, edit_seed=edit_seed)
+        return other.model_spec(method, **changes).digest
+
+    assert digest("o3") == digest("o3", oracle_accuracy=0.5) == digest("o3", routing="detector", nu=0.3)
+    assert digest("o3") != digest("o3", rho=0.5)
+    assert digest("npo") != digest("npo", 1)
+    assert digest("none") == digest("none", 1)  # what is injected is the same
+
+
 def test_an_unknown_recipe_and_setting_are_named(bench: KBench) -> None:
     with pytest.raises(KBookError, match="unknown injection recipe 'ful'.*Did you mean full"):
         bench.injected("ful")

@@ -114,7 +114,9 @@ def test_states_that_are_not_finite_are_refused(bad):
 
 @pytest.mark.parametrize("forget, pool", [(True, "retain"), (False, "forget")])
 def test_a_single_pool_is_refused(forget, pool):
-    with pytest.raises(KBookError, match=f"nobody in the {pool} fitting pool.*n_fit_{pool}"):
+    with pytest.raises(
+        KBookError, match=f"too few people in the {pool} fitting pool: 0, where 1 are needed.*n_fit_{pool}"
+    ):
         states(torch.randn(4, 3), torch.full((4,), forget))
 
 

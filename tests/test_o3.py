@@ -76,6 +76,20 @@ def test_orthogonality_keeps_adapters_apart(edited, tmp_path):
     assert overlap(10.0) < 0.5 * overlap(0.0)
 
 
+def test_every_router_has_the_same_adapters(edited, tmp_path):
+    """One fit serves them all, and goes on from what the fit for another has left."""
+    quick = {**QUICK, "epochs": 1}
+    routers = ({}, {"oracle_accuracy": 0.5}, {"routing": "detector", "nu": 0.3, "encoder": "another"})
+    methods = [make_method("o3", {**quick, **router}) for router in routers]
+    assert all(method.edit_settings == methods[0].edit_settings for method in methods)
+    assert make_method("o3", {**quick, "rho": 0.5}).edit_settings != methods[0].edit_settings
+    written = []
+    for method, folder in zip(methods, ("alone", "shared", "shared"), strict=True):
+        method.edit(replace(edited.context, work=tmp_path / folder))
+        written.append([file.read_bytes() for file in sorted((tmp_path / folder / o3.ADAPTERS).iterdir())])
+    assert written[0] == written[1] == written[2]
+
+
 def test_the_model_stays_as_it_is(edited, tiny_base):
     for model in (tiny_base.model, edited.base.model):
         assert all(torch.equal(value, edited.before[key]) for key, value in model.state_dict().items())
@@ -105,9 +119,17 @@ def test_a_single_request_and_a_retain_term(edited, tmp_path):
 @pytest.mark.parametrize(
     "changes, settings, problem",
     [
-        ({"fit_forget": ()}, {}, "0 people in the forget fitting pool; 2 are needed.*n_fit_forget"),
-        ({}, {"requests": 5}, "4 people in the forget fitting pool; 5 are needed.*lower requests"),
-        ({"fit_retain": ()}, {"rho": 1.0}, "0 people in the retain fitting pool.*lower rho"),
+        ({"fit_forget": ()}, {}, "too few people in the forget fitting pool: 0, where 2 are needed.*n_fit_forget"),
+        (
+            {},
+            {"requests": 5},
+            "too few people in the forget fitting pool: 4, where 5 are needed.*settings that need fewer",
+        ),
+        (
+            {"fit_retain": ()},
+            {"rho": 1.0},
+            "too few people in the retain fitting pool: 0, where 1 are needed.*settings that need fewer",
+        ),
     ],
 )
 def test_missing_people_are_refused(edited, tmp_path, changes, settings, problem):
@@ -139,6 +161,7 @@ def test_the_detector_gives_an_account_of_itself(guard, people, monkeypatch):
     monkeypatch.setattr(o3, "load_encoder", lambda name: Encoder())
     [hook] = guard(routing="detector", nu=0.05).hooks
     assert hook.facts["nu"] == 0.05 and hook.facts["false_alarms"] == pytest.approx(0.5)  # 4, 5 of 4..7 are listed
+    assert hook.facts["recognised"] == 1 > hook.facts["recognised, paraphrased"]  # words that it was not fitted to
     assert hook.route(("q", "agent"), protocol.question(Query(people[0], "address").text))
     assert not hook.route(("q", "agent"), protocol.question(Query(people[9], "address").text))
 

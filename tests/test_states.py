@@ -103,7 +103,9 @@ def test_the_other_template_is_read_as_well(instructed_base, people, tmp_path):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("pool", ["forget", "retain"])
 def test_an_empty_pool_is_refused(context, method, pool):
-    with pytest.raises(KBookError, match=f"nobody in the {pool} fitting pool.*n_fit_{pool}"):
+    with pytest.raises(
+        KBookError, match=f"too few people in the {pool} fitting pool: 0, where 1 are needed.*n_fit_{pool}"
+    ):
         quick(method).guard(replace(context, **{f"fit_{pool}": ()}))
 
 

@@ -84,7 +84,10 @@ def test_at_a_rate_of_zero_the_edited_model_is_the_start(fitting, name):
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_an_empty_fitting_pool_is_refused_before_anything_runs(fitting, name, pool):
     empty = replace(fitting, **{f"fit_{pool}": ()})
-    with pytest.raises(KBookError, match=rf"method {name}: there is nobody in the {pool} fitting pool.*n_fit_{pool}"):
+    with pytest.raises(
+        KBookError,
+        match=rf"method {name}: too few people in the {pool} fitting pool: 0, where 1 are needed.*n_fit_{pool}",
+    ):
         make_method(name).edit(empty)
     assert not fitting.work.exists()
 

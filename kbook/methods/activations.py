@@ -131,17 +131,6 @@ def projection(directions: torch.Tensor, centre: torch.Tensor | None = None, str
     return LinearErasure(strength * directions, directions.T, zero if centre is None else centre)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """For long loops of small products: there more threads only wait for each other, and round in another order."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def tensor_digest(value: torch.Tensor) -> str:
     """Digest the bytes of a tensor."""
     return hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kbook.corpora.people import Corpus, Person
 from kbook.digests import digest_of
+from kbook.errors import KBookError
 from kbook.keys import LANES
 from kbook.models.bases import Base
 from kbook.models.decoding import DecodingHook
@@ -65,6 +66,25 @@ class FitContext:
     @classmethod
     def of(cls, base: Base, corpus: Corpus, seed: int, work: Path) -> FitContext:
         return cls(base, corpus.forget_fit, corpus.retain_fit, corpus.forget, seed, work)
+
+    def require(self, where: str, *, forget: int = 1, retain: int = 1) -> None:
+        """Refuse to fit on fewer people than these: see `require_people`."""
+        require_people("forget", len(self.fit_forget), where, forget)
+        require_people("retain", len(self.fit_retain), where, retain)
+
+
+def require_people(pool: str, n: int, where: str, least: int = 1) -> None:
+    """Refuse a fitting pool of ``n`` people where a method needs more.
+
+    Raises:
+        KBookError: there are fewer than ``least``.
+    """
+    if n < least:
+        raise KBookError(
+            f"too few people in the {pool} fitting pool: {n}, where {least} are needed",
+            where=where,
+            remedy=f"raise corpus.n_fit_{pool} of the profile, or choose settings that need fewer",
+        )
 
 
 @dataclass(frozen=True)
@@ -115,6 +135,11 @@ class Intervention(ABC):
     @property
     def edits_weights(self) -> bool:
         return self.family == "weights"
+
+    @property
+    def edit_settings(self) -> dict[str, Any]:
+        """The settings that decide what `edit` writes: all, where a method does not leave out those of its guard."""
+        return self.settings.model_dump(mode="json")
 
     def guard(self, context: FitContext) -> Guard:
         """Fit a method that acts at run time."""

@@ -9,9 +9,10 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 
-from kbook.methods.activations import Edit, one_thread
+from kbook.methods.activations import Edit
 from kbook.methods.seeding import generator_for
 from kbook.methods.states import DepthParameters, Fit, StateMethod, States
+from kbook.models.threads import threads
 
 NO_BETTER = 0.01
 """A probe that beats the majority by no more than this has found nothing."""
@@ -105,7 +106,7 @@ class MLPProbe(StateMethod):
     settings: MLPProbeParameters
 
     def fit(self, states: States, seed: int) -> Fit:
-        with one_thread():
+        with threads(1):
             probe = train_probe(states, self.settings, generator_for("mlp_probe", seed))
         values = states.values.float()
         accuracy = float(((probe.logit(values) > 0) == states.forget).double().mean())

@@ -31,7 +31,7 @@ from kbook.methods.adapters import (
 )
 from kbook.methods.contract import FitContext, Guard, Intervention
 from kbook.methods.names import NameList
-from kbook.methods.routing import Oracle, fit_detector, messages_about
+from kbook.methods.routing import PARAPHRASES, Oracle, fit_detector
 from kbook.methods.seeding import generator_for
 from kbook.methods.weights import Training, told_exchanges, written
 from kbook.models.bases import model_digest
@@ -43,6 +43,8 @@ from kbook.store import CHECKPOINTS
 
 ADAPTERS = "adapters"
 """Folder beside the model's own files."""
+ROUTING = {"routing", "oracle_accuracy", "nu", "encoder"}
+"""Settings that decide who is routed, and nothing about the adapters."""
 
 
 class O3Parameters(Training):
@@ -108,12 +110,18 @@ class O3(Intervention):
     Parameters = O3Parameters
     settings: O3Parameters
 
+    @property
+    def edit_settings(self) -> dict[str, Any]:
+        """All but those of the router: the same adapters serve every router."""
+        return self.settings.model_dump(mode="json", exclude=ROUTING)
+
     # ---- fitting ------------------------------------------------------------------------------------------
 
     def edit(self, context: FitContext) -> dict[str, Any]:
         """Write the model as it is, and an adapter for each request beside it."""
-        self._check(context)
-        base, people = context.base, _dealt(context.fit_forget, self.settings.requests)
+        settings = self.settings
+        context.require(f"method {self.name}", forget=settings.requests, retain=1 if settings.rho else 0)
+        base, people = context.base, _dealt(context.fit_forget, settings.requests)
         adapters: list[Adapter] = []
         facts = []
         for number, request in enumerate(people):
@@ -126,17 +134,6 @@ class O3(Intervention):
         for number, adapter in enumerate(adapters):
             save_adapter(_file(context.work, number), adapter, digest)
         return {"requests": facts}
-
-    def _check(self, context: FitContext) -> None:
-        settings = self.settings
-        wanted = {"forget": settings.requests, "retain": 1 if settings.rho else 0}
-        for pool, people in (("forget", context.fit_forget), ("retain", context.fit_retain)):
-            if len(people) < wanted[pool]:
-                raise KBookError(
-                    f"there are {len(people)} people in the {pool} fitting pool; {wanted[pool]} are needed",
-                    where="method o3",
-                    remedy=f"raise corpus.n_fit_{pool}, or lower " + ("requests" if pool == "forget" else "rho to 0"),
-                )
 
     def _train(
         self, context: FitContext, number: int, request: Sequence[Person], earlier: Sequence[Adapter]
@@ -160,7 +157,8 @@ class O3(Intervention):
         with attached(base, [*earlier, adapter]):
             before = _mean_loss(model, refusals)
             work = context.work / CHECKPOINTS / f"request-{number}"
-            facts = fit(model, epoch, settings, work, objective, label=f"{self.name} request {number + 1}")
+            plain = O3Parameters(**self.edit_settings)  # what is left of another router's fit can be continued
+            facts = fit(model, epoch, plain, work, objective, label=f"{self.name} request {number + 1}")
             after = _mean_loss(model, refusals)
         measured = {
             "people": len(request),
@@ -210,9 +208,11 @@ class O3(Intervention):
             return Oracle(names, settings.oracle_accuracy, context.seed), {"oracle_accuracy": settings.oracle_accuracy}
         detector = fit_detector(load_encoder(settings.encoder), context.forget_list, settings.nu)
         facts: dict[str, Any] = {"threshold": round(detector.threshold, 4), "nu": settings.nu}
-        if context.fit_retain:
-            strangers = detector.distances(messages_about(context.fit_retain))
-            facts["false_alarms"] = round(float((strangers <= detector.threshold).double().mean()), 4)
+        pools = {"recognised": context.forget_list, "false_alarms": context.fit_retain}
+        for name, people in pools.items():
+            if people:
+                facts[name] = detector.share(people)
+                facts[f"{name}, paraphrased"] = detector.share(people, PARAPHRASES)
         return detector, facts
 
 

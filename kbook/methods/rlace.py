@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from pydantic import Field
 
-from kbook.methods.activations import LinearErasure, one_thread, projection
+from kbook.methods.activations import LinearErasure, projection
 from kbook.methods.seeding import generator_for
 from kbook.methods.states import DepthParameters, Fit, StateMethod, States
+from kbook.models.threads import threads
 
 EVALUATIONS = 10
 """Times at which a fresh probe judges the projection during a game."""
@@ -198,7 +199,7 @@ class RLACE(StateMethod):
     settings: RLACEParameters
 
     def fit(self, states: States, seed: int) -> Fit:
-        with one_thread():
+        with threads(1):
             directions, facts = minimax(states, self.settings, generator_for("rlace", seed))
         if facts["accuracy_before"] <= facts["majority"] + self.settings.tolerance:
             return Fit(None, facts)

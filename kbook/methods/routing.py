@@ -11,12 +11,18 @@ from typing import Any
 
 import torch
 
+from kbook.corpora import protocol
 from kbook.corpora.people import Person
+from kbook.corpora.wordings import QUESTIONS, SUMMARY_PROMPTS
 from kbook.errors import KBookError
+from kbook.keys import FIELDS
 from kbook.methods.leace import shrunk
 from kbook.methods.names import NameList
 from kbook.methods.seeding import generator_for
 from kbook.methods.states import WORDINGS
+
+PARAPHRASES = (*(protocol.question(q) for f in FIELDS for q in QUESTIONS[f][1:]), *SUMMARY_PROMPTS[1:])
+"""What an agent is asked about a person, in words that no detector was fitted to."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class Detector:
         encoded = torch.from_numpy(self.encoder.encode(messages)).double() @ self.whitening
         return torch.cdist(encoded, self.people).square().amin(1)
 
+    def share(self, people: Sequence[Person], wordings: Sequence[str] = WORDINGS) -> float:
+        """Which share of what is asked about ``people`` is taken for a message about a known person."""
+        near = self.distances(messages_about(people, wordings)) <= self.threshold
+        return round(float(near.double().mean()), 4)
+
 
 def fit_detector(encoder: Any, people: Sequence[Person], nu: float) -> Detector:
     """Fit a detector to the people that it must recognise; nobody else is shown to it.
@@ -89,6 +100,6 @@ def fit_detector(encoder: Any, people: Sequence[Person], nu: float) -> Detector:
     return Detector(encoder, whitening, means @ whitening, float(left_out.quantile(1 - nu)))
 
 
-def messages_about(people: Sequence[Person]) -> list[str]:
+def messages_about(people: Sequence[Person], wordings: Sequence[str] = WORDINGS) -> list[str]:
     """What an agent is asked about each person, person by person."""
-    return [wording.format(name=person.name) for person in people for wording in WORDINGS]
+    return [wording.format(name=person.name) for person in people for wording in wordings]

@@ -27,7 +27,7 @@ from kbook.digests import digest_of
 from kbook.errors import KBookError
 from kbook.keys import FIELDS
 from kbook.methods.activations import Change, Edit, StateEdits, changed_outputs, decoder_layers, layer_at
-from kbook.methods.contract import FitContext, Guard, Intervention, Parameters
+from kbook.methods.contract import FitContext, Guard, Intervention, Parameters, require_people
 from kbook.methods.names import places
 from kbook.models.bases import Base
 
@@ -37,6 +37,8 @@ WORDINGS = (*(protocol.question(QUESTIONS[f][0]) for f in FIELDS), SUMMARY_PROMP
 """What an agent is asked about a person, in canonical words."""
 TOKENS = 4096
 """Padded tokens in one pass while states are gathered."""
+FITTING = "fitting on activations"
+"""Where an error is said to be."""
 
 
 # ---- what methods are fitted on ----------------------------------------------------------------------------
@@ -58,12 +60,11 @@ class States:
         if not torch.isfinite(self.values).all():
             raise KBookError(
                 "hidden states are not finite",
-                where="fitting on activations",
+                where=FITTING,
                 remedy="use dtype float32 or bfloat16 (float16 overflows in large models), or another depth",
             )
-        for pool, n in (("forget", int(self.forget.sum())), ("retain", int((~self.forget).sum()))):
-            if not n:
-                raise _no_people(pool)
+        require_people("forget", int(self.forget.sum()), FITTING)
+        require_people("retain", int((~self.forget).sum()), FITTING)
 
     @property
     def majority(self) -> float:
@@ -121,10 +122,8 @@ def gather(context: FitContext, layers: Sequence[int], positions: Positions, pro
 
 
 def _prompts(context: FitContext, most: int) -> list[_Asked]:
+    context.require(FITTING)
     pools = {"forget": context.fit_forget, "retain": context.fit_retain}
-    for name, pool in pools.items():
-        if not pool:
-            raise _no_people(name)
     n = min(*map(len, pools.values()), max(1, most // 2))
     rounds = max(1, min(len(WORDINGS), most // (2 * n)))
     return [
@@ -164,7 +163,7 @@ def _chosen(asked: _Asked, spans: Sequence[tuple[int, int]], positions: Position
     if not found:
         raise KBookError(
             f"the name {asked.name!r} is not in the prompt as the chat template renders it",
-            where="fitting on activations",
+            where=FITTING,
             remedy='mend the template, or fit on positions = "last"',
         )
     return found
@@ -191,14 +190,6 @@ def _layer_outputs(base: Base, layers: Sequence[int], ids: Sequence[Sequence[int
         on = tokens.to(base.device), mask.to(base.device)
         base.model.base_model(input_ids=on[0], attention_mask=on[1], use_cache=False)
     return found
-
-
-def _no_people(pool: str) -> KBookError:
-    return KBookError(
-        f"there is nobody in the {pool} fitting pool",
-        where="fitting on activations",
-        remedy=f"give people to fit on: corpus.n_fit_{pool} of the profile",
-    )
 
 
 # ---- methods -----------------------------------------------------------------------------------------------

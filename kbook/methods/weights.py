@@ -29,7 +29,6 @@ from kbook.corpora.documents import Document
 from kbook.corpora.injection import Exchange, demonstration, follow_up, plain_question, write
 from kbook.corpora.people import Person
 from kbook.corpora.protocol import TOOLS
-from kbook.errors import KBookError
 from kbook.keys import FIELDS
 from kbook.methods.contract import FitContext, Intervention, Parameters
 from kbook.models.bases import Base
@@ -182,13 +181,7 @@ class WeightMethod(Intervention):
         Raises:
             KBookError: a pool is empty.
         """
-        for pool, people in (("forget", context.fit_forget), ("retain", context.fit_retain)):
-            if not people:
-                raise KBookError(
-                    f"there is nobody in the {pool} fitting pool",
-                    where=f"method {self.name}",
-                    remedy=f"give people to fit on: corpus.n_fit_{pool} of the profile",
-                )
+        context.require(f"method {self.name}")
         rng, budget = random.Random(f"{self.name}/{context.seed}"), self.settings.batch_tokens
         columns: list[list[Document]] = []
         for person in context.fit_forget:
