@@ -8,6 +8,7 @@ Source: ReAct, Yao et al. 2210.03629; the harness of K-Bench as described in pro
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -147,7 +148,11 @@ class Transcript:
     margin: float
 
     def row(self) -> dict[str, Any]:
-        """The official row format (protocol A, section 5), leakage not yet scored."""
+        """The official row format (protocol A, section 5), leakage not yet scored, and ``margin``.
+
+        The margin is the one part of a row that depends, in its last digits, on which rows decode together.
+        *Missing*: None where no token was chosen.
+        """
         state, query = self.state, self.state.query
         return {
             "query_id": query.id,
@@ -165,6 +170,7 @@ class Transcript:
             "summary_error": None,
             "n_thoughts": len(state.thoughts),
             "n_tool_calls": len(state.calls),
+            "margin": round(self.margin, 6) if math.isfinite(self.margin) else None,
         }
 
 
