@@ -123,6 +123,15 @@ def source_digests(modules: Iterable[str], package: Path = PACKAGE) -> dict[str,
     return digests
 
 
+def imports_of(path: Path, package: Path = PACKAGE) -> tuple[str, ...]:
+    """List the modules of the package that a file outside it imports.
+
+    Raises:
+        KBookError: the file cannot be parsed.
+    """
+    return tuple(dict.fromkeys(name for name in _imports("", path, package) if _source_file(name, package)))
+
+
 @cache
 def _read_module(module: str, package: Path) -> tuple[str, tuple[str, ...]]:
     """Return the digest of a module's source and the modules of the package that it imports."""

@@ -7,6 +7,7 @@ import pytest
 from kbook.digests import source_digests
 from kbook.errors import KBookError
 from kbook.keys import LANES
+from kbook.methods import registry
 from kbook.methods.contract import FitContext, Intervention, Verdict
 from kbook.methods.registry import (
     METHODS,
@@ -106,11 +107,83 @@ def test_a_new_method_leaves_the_runs_of_others_as_they_are():
 
 def test_a_brought_file_is_an_input_of_its_runs(own):
     name = f"{own}::Mute"
-    assert source_modules(name) == ("kbook.methods.contract",)
+    assert source_modules(name) == ("kbook.methods", "kbook.methods.contract")
     before = brought_digest(name)
     own.write_text(OWN + "# changed\n")
     assert set(before) == {"method"} and brought_digest(name) != before
     assert brought_digest("eco") == {}
+
+
+def test_what_a_brought_file_imports_is_source_of_its_runs(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("import torch\nfrom kbook.methods.weights import TrainedMethod\n" + OWN)
+    assert "kbook.methods.weights" in source_modules(f"{file}::Mute")
+    assert "kbook.models.tuning" in source_digests(source_modules(f"{file}::Mute"))
+    assert not [name for name in source_modules(f"{file}::Mute") if name.startswith("torch")]
+
+
+def test_a_path_is_taken_from_where_one_is_or_from_the_checkout(monkeypatch, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.setattr(registry, "project_root", lambda: tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert method_class("own.py::Mute").name == "mute"
+    (tmp_path / "elsewhere" / "own.py").write_text(OWN.replace('"mute"', '"nearer"'))
+    assert method_class("own.py::Mute").name == "nearer"
+
+
+WHOLE = {"name": "mine", "title": "Mine", "family": "text", "source": "a test"}
+WRONG = {
+    "a name that is taken": ({"name": "npo"}, "bears the name npo, which the book gives to another"),
+    "no such family": ({"family": "magic"}, "is of no family: one of weights, embeddings"),
+    "no such lane": ({"lanes": ("P", "Q")}, "names no lane: some of P, C, R-text, R-struct, and gives no reason"),
+    "no lane": ({"lanes": (), "reason": "?"}, "names no lane"),
+    "no reason": ({"lanes": ("P",)}, "gives no reason why it cannot reach the other lanes"),
+    "no edit": ({"family": "weights"}, "edits weights without a method edit"),
+    "settings of another kind": ({"Parameters": dict}, "has Parameters that are no pydantic model"),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), WRONG.values(), ids=WRONG)
+def test_each_part_of_the_contract_is_checked(tmp_path, change, problem):
+    file = tmp_path / "own.py"
+    head = "from kbook.methods.contract import Intervention\nclass Mine(Intervention):\n"
+
+    def write(parts):
+        settings = parts.pop("Parameters", None)
+        body = "".join(f"    {name} = {value!r}\n" for name, value in parts.items())
+        file.write_text(head + body + (f"    Parameters = {settings.__name__}\n" if settings else ""))
+
+    write(dict(WHOLE))
+    assert method_class(f"{file}::Mine").title == "Mine"
+    write(WHOLE | change)
+    with pytest.raises(KBookError, match=f"own.py: class Mine .*{problem}"):
+        method_class(f"{file}::Mine")
+
+
+def test_a_class_that_leaves_something_open_is_refused(tmp_path):
+    file = tmp_path / "own.py"
+    head = "from kbook.methods.weights import TrainedMethod\nclass Mine(TrainedMethod):\n"
+    file.write_text(head + "    name, title, source = 'mine', 'Mine', 'a test'\n")
+    with pytest.raises(KBookError, match="class Mine does not define loss"):
+        method_class(f"{file}::Mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import torch\nx = (\n", r"own.py, line \d: SyntaxError"),
+        ("\nimport no_such_module\n", "own.py, line 2: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def f():\n    return 1 / 0\nf()\n", "own.py, line 2: ZeroDivisionError"),
+        ("raise ValueError\n", "own.py, line 1: ValueError"),
+    ],
+    ids=["syntax", "a package that is not there", "in a function", "no message"],
+)
+def test_a_file_that_cannot_be_imported_is_named_with_the_line(tmp_path, text, problem):
+    file = tmp_path / "own.py"
+    file.write_text(text)
+    with pytest.raises(KBookError, match=problem):
+        method_class(f"{file}::Mine")
 
 
 def test_a_method_is_described_by_its_class():

@@ -9,15 +9,20 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import traceback
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from kbook.digests import file_digest
+from kbook.digests import file_digest, imports_of
 from kbook.errors import KBookError, unknown_name
 from kbook.keys import LANES
 from kbook.methods.contract import Intervention
+from kbook.paths import project_root
+
+FAMILIES = ("weights", "embeddings", "activations", "logits", "text", "control")
+_REMEDY = "give path/to/file.py::ClassName, the class derived from kbook.methods.contract.Intervention"
 
 METHODS: dict[str, str] = {
     "none": "kbook.methods.contract:NoIntervention",
@@ -104,7 +109,9 @@ def why_not(cls: type[Intervention], lane: str) -> str | None:
 def source_modules(name: str) -> tuple[str, ...]:
     """The `kbook` modules whose source decides what a method does; a brought file is an input (`brought_digest`)."""
     contract = Intervention.__module__
-    return (contract,) if "::" in name else (METHODS[name].partition(":")[0], contract)
+    if "::" not in name:
+        return METHODS[name].partition(":")[0], contract
+    return tuple(sorted({contract, *imports_of(_file(name))}))
 
 
 def brought_digest(name: str) -> dict[str, str]:
@@ -124,24 +131,55 @@ def _described(cls: type[Intervention]) -> dict[str, Any]:
 
 
 def _file(name: str) -> Path:
-    return Path(name.partition("::")[0]).expanduser()
+    """The file of a brought method: as given, or else from the checkout, where chapters run."""
+    path = Path(name.partition("::")[0]).expanduser()
+    return path if path.is_absolute() or path.is_file() else project_root() / path
 
 
 def _brought(name: str) -> type[Intervention]:
     path, _, attribute = name.partition("::")
     file = _file(name)
-    remedy = "give path/to/file.py::ClassName, the class derived from kbook.methods.contract.Intervention"
     if not file.is_file():
-        raise KBookError(f"there is no file {path}", "method", remedy)
+        raise KBookError(f"there is no file {path}", "method", _REMEDY)
+    cls = getattr(_imported(file, path), attribute, None)
+    if not (inspect.isclass(cls) and issubclass(cls, Intervention)):
+        raise KBookError(f"{attribute!r} is not an Intervention", path, _REMEDY)
+    faults = [fault for fault, found in _faults(cls).items() if found]
+    if faults:
+        remedy = "Mend the class; kbook/methods/contract.py says what each part means"
+        raise KBookError(f"class {attribute} {', and '.join(faults)}", path, remedy)
+    return cls
+
+
+def _imported(file: Path, path: str) -> Any:
     spec = importlib.util.spec_from_file_location(f"kbook_brought_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise KBookError("the file is not a Python module", path, remedy)
+        raise KBookError("the file is not a Python module", path, _REMEDY)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cls = getattr(module, attribute, None)
-    if not (inspect.isclass(cls) and issubclass(cls, Intervention)):
-        raise KBookError(f"{attribute!r} is not an Intervention", path, remedy)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a reader's own file may raise
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        line = error.lineno if isinstance(error, SyntaxError) else next(reversed(lines), None)
+        where = f"{path}, line {line}" if line else path
+        raise KBookError(f"{type(error).__name__}: {error}", where, "Mend the file; it is imported as it is") from None
+    return module
+
+
+def _faults(cls: type[Intervention]) -> dict[str, bool]:
+    """What keeps a class from being a method; each in words, and whether it holds."""
     missing = [a for a in ("name", "title", "family", "source") if not hasattr(cls, a)]
-    if missing:
-        raise KBookError(f"class {attribute} lacks {', '.join(missing)}", path, remedy)
-    return cls
+    abstract = sorted(cls.__abstractmethods__)
+    lanes, settings = set(cls.lanes), cls.Parameters
+    name, family = getattr(cls, "name", ""), getattr(cls, "family", None)
+    plain = not (inspect.isclass(settings) and issubclass(settings, BaseModel))
+    return {
+        f"lacks {', '.join(missing)}": bool(missing),
+        f"does not define {', '.join(abstract)}": bool(abstract),
+        f"bears the name {name}, which the book gives to another": name in METHODS,
+        f"is of no family: one of {', '.join(FAMILIES)}": family is not None and family not in FAMILIES,
+        f"names no lane: some of {', '.join(LANES)}": not lanes or not lanes <= set(LANES),
+        "gives no reason why it cannot reach the other lanes": lanes != set(LANES) and not cls.reason,
+        "edits weights without a method edit": family == "weights" and cls.edit is Intervention.edit,
+        "has Parameters that are no pydantic model": plain,
+    }
