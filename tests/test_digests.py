@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbook.digests import ABSENT, Spec, canonical_json, digest_of, file_digest, source_digests
+from kbook.digests import ABSENT, Spec, canonical_json, digest_of, file_digest, imports_of, source_digests
 from kbook.errors import KBookError
 from kbook.profiles import load_profile
 
@@ -186,3 +186,12 @@ def test_edited_copy_of_kbook_itself_has_another_digest(tmp_path):
     assert digest() == before
     (copy / "errors.py").write_text((copy / "errors.py").read_text() + "\n# edited\n")
     assert digest() != before
+
+
+def test_a_file_outside_the_package_names_what_it_imports(package, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("import json\nfrom book.sub.work import LIMIT\nfrom book import absent\nimport bookkeeping\n")
+    assert imports_of(file, package()) == ("book.sub", "book.sub.work", "book")
+    file.write_text("import (\n")
+    with pytest.raises(KBookError, match="own.py, line 1: cannot be parsed"):
+        imports_of(file, package())
