@@ -6,7 +6,20 @@ import sys
 
 import pytest
 
-from kbook.scoring import budgets, cells, gates, inference, stitching, summary, third_party, topology, verdicts
+from kbook.scoring import (
+    budgets,
+    cells,
+    gates,
+    inference,
+    interfaces,
+    rouge,
+    stitching,
+    summary,
+    third_party,
+    topology,
+    verdicts,
+    weight_side,
+)
 
 METRICS = [
     *(getattr(cells, name) for name in ("leaks", "cer_available", "cer_all", "channel_severity", "or_all")),
@@ -17,6 +30,8 @@ METRICS = [
     *(gates.validity, gates.eligibility, gates.retain_preservation),
     *(budgets.budget_rates, summary.summarise, topology.topology),
     *(third_party.third_party, stitching.stitched),
+    *(f for _, f in inspect.getmembers(interfaces, inspect.isfunction) if f.__module__ == interfaces.__name__),
+    *(rouge.rouge_l, weight_side.findings, weight_side.utilities),
 ]
 
 
