@@ -100,9 +100,14 @@ def read_jsonl(path: Path, content: bytes | None = None) -> list[dict[str, Any]]
     Raises:
         KBookError: a line is not a JSON object (cut off, binary, too deep …); names file and line.
     """
+    return [row for _, row in numbered_jsonl(path, content)]
+
+
+def numbered_jsonl(path: Path, content: bytes | None = None) -> list[tuple[int, dict[str, Any]]]:
+    """As `read_jsonl`, each record with the number of its line, from 1."""
     data = path.read_bytes() if content is None else content
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    return [_record(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
+    return [(number, _record(line, path, number)) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 def write_jsonl(rows: list[dict[str, Any]]) -> bytes:
