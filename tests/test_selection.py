@@ -1,73 +1,91 @@
-"""The rule of selection: the ceiling first, then the leak, then the smaller change; and what if nothing qualifies."""
+"""Choosing among matches: strong before weak, every relation before a second of one, and others make up a shortage."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbook.errors import KBookError
-from kbook.scoring.selection import CEILING, Candidate, Rates, Sweep, choose, in_words
+from kbook.construction.candidates import Candidate
+from kbook.construction.judged import kept
+from kbook.construction.matching import Match
+from kbook.construction.selection import sample_holdout, select_pairs
+from kbook.corpora.units import Card
 
-UNTREATED = Rates(0.90, 0.80)
+
+def unit(id: str, relation: str = "r", span: str = "an answer") -> Card:
+    return Card(id, relation, "slot", f"{id} has an answer.", "answer", "name", span)
 
 
-@pytest.mark.parametrize(
-    ("tried", "index", "fallback"),
-    [
-        ([(0.5, 0.80), (0.4, 0.78), (0.6, 0.80)], 1, False),
-        ([(0.5, 0.80), (0.0, 0.74)], 0, False),
-        ([(0.5, 0.70), (0.0, 0.75)], 1, False),
-        ([(0.4, 0.77), (0.4, 0.79), (0.4, 0.84)], 1, False),
-        ([(0.4, 0.79), (0.4, 0.81)], 0, False),
-        ([(0.4, 0.95)], 0, False),
-        ([(0.0, 0.10), (0.1, 0.30), (0.2, 0.30)], 1, True),
-    ],
-    ids=[
-        "lowest leak among the eligible",
-        "a lower leak that costs more than the ceiling does not count",
-        "a cost of exactly the ceiling is allowed",
-        "of equal leaks the smaller change of retain",
-        "of equal changes the first",
-        "a retain rate that rises costs nothing",
-        "none eligible: the highest retain rate, marked",
-    ],
+def match(id: str, relation: str, slots: float = 1.0, agreement: float = 1.0) -> Match:
+    return Match(unit(f"{id}-t", relation), unit(f"{id}-n", relation), agreement, slots, 1.0, 1.0)
+
+
+def chosen(matches, quota=2, strong=0.8):
+    return {
+        name: [each.target.id[:-2] for each in kept(found)]
+        for name, found in select_pairs(matches, quota, strong).items()
+    }
+
+
+def test_every_relation_comes_once_before_any_comes_twice():
+    found = [match("a1", "a"), match("a2", "a"), match("b1", "b", slots=0.9), match("c1", "c", slots=0.85)]
+    assert chosen({"p": found}, quota=3)["p"] == ["a1", "b1", "c1"]
+    assert chosen({"p": found}, quota=4)["p"] == ["a1", "b1", "c1", "a2"]
+
+
+def test_strong_pairs_come_before_weak_ones_of_new_relations():
+    found = [match("a1", "a"), match("a2", "a"), match("b1", "b", slots=0.5, agreement=0.5)]
+    assert found[2].score < 0.8 < found[1].score
+    assert chosen({"p": found})["p"] == ["a1", "a2"]
+    assert chosen({"p": found}, strong=0.1)["p"] == ["a1", "b1"]
+
+
+def test_a_shortage_is_made_up_by_the_best_of_the_others():
+    rich = [match(f"r{n}", "abcdef"[n]) for n in range(5)]
+    poor = [match("p1", "a")]
+    assert {name: len(ids) for name, ids in chosen({"rich": rich, "poor": poor}).items()} == {"rich": 3, "poor": 1}
+    assert {name: len(ids) for name, ids in chosen({"rich": rich, "full": rich[:2]}).items()} == {"rich": 2, "full": 2}
+
+
+pools = st.dictionaries(
+    st.sampled_from("pqr"),
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.4, 0.7, 1.0])), max_size=6),
+    min_size=1,
 )
-def test_what_is_chosen(tried, index, fallback):
-    choice = choose(UNTREATED, [Rates(*pair) for pair in tried])
-    assert (choice.index, choice.fallback) == (index, fallback)
 
 
-rates = st.builds(Rates, st.floats(0, 1), st.floats(0, 1))
+@given(pools, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_the_total_is_the_quota_where_there_is_enough_and_no_order_matters(plan, quota, random):
+    matches = {name: [match(f"{name}{n}", *each) for n, each in enumerate(found)] for name, found in plan.items()}
+    first = select_pairs(matches, quota, 0.8)
+    total = sum(len(kept(found)) for found in first.values())
+    assert total == min(quota * len(matches), sum(map(len, matches.values())))
+    for found in matches.values():
+        random.shuffle(found)
+    assert select_pairs(matches, quota, 0.8) == first
 
 
-@given(rates, st.lists(rates, min_size=1, max_size=8))
-def test_the_choice_is_eligible_if_anything_is_and_leaks_least(untreated, tried):
-    choice = choose(untreated, tried)
-    allowed = [r for r in tried if untreated.retain - r.retain <= CEILING + 1e-9]
-    assert choice.fallback == (not allowed) and sum(choice.eligible) == len(allowed)
-    if allowed:
-        assert choice.eligible[choice.index] and tried[choice.index].forget == min(r.forget for r in allowed)
-    else:
-        assert tried[choice.index].retain == max(r.retain for r in tried)
+def candidates(n):
+    return [Candidate(unit(f"c{i:02d}"), i) for i in range(n)]
 
 
-def test_without_candidates_there_is_no_choice():
-    with pytest.raises(KBookError, match="no candidate to choose from"):
-        choose(UNTREATED, [])
+def test_holdout_units_are_drawn_uniformly_without_replacement():
+    counts = dict.fromkeys((each.card.id for each in candidates(10)), 0)
+    for seed in range(600):
+        drawn = [each.card.id for each in kept(sample_holdout(candidates(10), 3, seed))]
+        assert len(set(drawn)) == 3
+        for id in drawn:
+            counts[id] += 1
+    assert all(180 == pytest.approx(count, abs=60) for count in counts.values())
 
 
-def candidate(settings, forget, retain):
-    return Candidate.of({"settings": settings, "forget": {"graded": forget}, "retain": {"graded": retain}})
+def test_the_draw_depends_on_the_seed_and_not_on_the_order():
+    draws = {tuple(each.card.id for each in kept(sample_holdout(candidates(12), 4, seed))) for seed in range(5)}
+    assert len(draws) > 1
+    assert sample_holdout(candidates(12)[::-1], 4, 0) == sample_holdout(candidates(12), 4, 0)
 
 
-@pytest.mark.parametrize(("in_profile", "agrees"), [({"beta": 0.2}, True), ({"beta": 0.1}, False)])
-def test_a_profile_agrees_if_it_runs_what_was_chosen(in_profile, agrees):
-    tried = candidate({"beta": 0.1}, 0.6, 0.8), candidate({"beta": 0.2}, 0.3, 0.8)
-    sweep = Sweep("npo", candidate({}, 0.9, 0.8), tried, in_profile)
-    assert sweep.chosen.settings == {"beta": 0.2} and sweep.agrees == agrees
-
-
-def test_settings_in_words():
-    assert in_words({"learning_rate": 1e-4, "depths": [0.25, 0.5], "centred": True}) == (
-        "learning_rate=0.0001, depths=[0.25, 0.5], centred=True"
-    )
-    assert candidate({}, 0, 0).label == "untreated"
+def test_units_without_support_are_never_drawn_and_a_small_pool_is_drawn_whole():
+    left = [*candidates(2), Candidate(unit("x", span="nothing of the kind"), 0)]
+    found = sample_holdout(left, 9, 0)
+    assert [each.item.card.id for each in found if each.kept] == ["c00", "c01"]
+    assert [each.reason for each in found if not each.kept] == ["no direct support in its span"]
