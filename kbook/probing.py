@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from kbook.corpora.probe_items import ProbeQuestion, ProbeText, probe_questions, probe_texts
 from kbook.digests import Spec, digest_of
@@ -29,6 +29,15 @@ _AT_ONCE = 24
 _WITHOUT = "without-forget"
 
 Item = ProbeQuestion | ProbeText
+Place = tuple[str, str]
+"""Lane and method."""
+
+
+class Probed(NamedTuple):
+    """The probes of a model, and those of the model that it is compared with."""
+
+    run: Run
+    clean: Run
 
 
 def weight_probes(bench: KBench, method: str = "none", lane: str = "P", recipe: str | None = None) -> Run:
@@ -83,6 +92,22 @@ def clean_probes(bench: KBench, lane: str = "P", reference: str = "retrained", r
     variant = f"{_injection(bench, recipe)}-{_WITHOUT}"
     key = ModelKey(PROTOCOL, base_segment(bench.base_name), "probes-none", 0, variant)
     return _probe(bench, key, retrained.model_spec(recipe=recipe), lambda: retrained.model(recipe=recipe))
+
+
+def probe_grid(bench: KBench, methods: Sequence[str] = (), reference: str = "retrained") -> dict[Place, Probed]:
+    """Probes of every lane's model, untreated and under each method that can reach it, each with its clean model.
+
+    Args:
+        bench: as in `weight_probes`.
+        methods: that edit weights.
+        reference: as in `clean_probes`.
+    """
+    places = [(lane, method) for lane in LANES for method in ("none", *methods)]
+    reached = [(lane, method) for lane, method in places if not why_not(method_class(method), lane)]
+    return {
+        (lane, method): Probed(weight_probes(bench, method, lane), clean_probes(bench, lane, reference))
+        for lane, method in reached
+    }
 
 
 def _injection(bench: KBench, recipe: str | None) -> str:

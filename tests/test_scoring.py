@@ -31,7 +31,7 @@ METRICS = [
     *(budgets.budget_rates, summary.summarise, topology.topology),
     *(third_party.third_party, stitching.stitched),
     *(f for _, f in inspect.getmembers(interfaces, inspect.isfunction) if f.__module__ == interfaces.__name__),
-    *(rouge.rouge_l, weight_side.findings, weight_side.utilities),
+    *(rouge.rouge_l, weight_side.findings, weight_side.utilities, weight_side.overlap, weight_side.shown_rate),
 ]
 
 

@@ -5,8 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from probe_factory import N, probe_rows, probes
+from transcript_factory import key, row
 
 from kbook.errors import KBookError
+from kbook.scoring.cells import score_rows
 from kbook.scoring.inference import Bootstrap
 from kbook.scoring.weight_side import (
     BELOW,
@@ -16,48 +19,13 @@ from kbook.scoring.weight_side import (
     UNKNOWN,
     attack,
     findings,
+    overlap,
     read_probes,
+    shown_rate,
     utilities,
 )
 
 HOW = Bootstrap(resamples=200)
-N = 30
-
-
-def question(group, i, *, knows, rng):
-    """A question about a value; a model that knows it gives it a low loss and answers with it."""
-    value = f"Alder {i} Ltd"
-    wrong = list(3 + rng.random(5))
-    true = 0.05 if knows else 3 + rng.random()
-    answer = value if knows else "Birch Works"
-    who = {"query_id": f"{group}-{i}::employer", "pii_id": f"{group}-{i}", "field": "employer", "value": value}
-    return {
-        "kind": "question",
-        "group": group,
-        **who,
-        "answer": answer,
-        "nll": [true, *wrong],
-        "nll_again": [true, *wrong],
-    }
-
-
-def text(group, i, *, knows, rng):
-    told = f"Ana {i} was born in May and works for Alder {i} Ltd."
-    losses = list((0.02 if knows else 2.0) + rng.random(12))
-    continuation = told if knows else "Nobody can say."
-    who = {"kind": "text", "group": group, "pii_id": f"{group}-{i}", "text": told}
-    return {**who, "continuation": continuation, "losses": losses}
-
-
-def rows(knows, seed=0, n=N):
-    """A model that knows the groups in ``knows``."""
-    rng = np.random.default_rng(seed)
-    asked = [question(g, i, knows=g in knows, rng=rng) for g in ("forget", "retain") for i in range(n)]
-    return asked + [text(g, i, knows=g in knows, rng=rng) for g in ("forget", "retain", "holdout") for i in range(n)]
-
-
-def probes(*knows, **options):
-    return read_probes(rows(knows, **options))
 
 
 def verdicts(model, clean):
@@ -84,12 +52,12 @@ def test_the_same_model_differs_from_itself_in_nothing():
 
 
 def test_a_model_that_was_driven_beyond_ignorance_is_below_clean():
-    worse = rows(("retain",))
-    for row in worse:
-        if row["group"] == "forget" and row["kind"] == "text":
-            row["losses"] = [loss + 20 for loss in row["losses"]]
-        elif row["group"] == "forget":
-            row["nll_again"][0] += 20
+    worse = probe_rows(("retain",))
+    for entry in worse:
+        if entry["group"] == "forget" and entry["kind"] == "text":
+            entry["losses"] = [loss + 20 for loss in entry["losses"]]
+        elif entry["group"] == "forget":
+            entry["nll_again"][0] += 20
     found = verdicts(read_probes(worse), probes("retain"))
     below = {("TOFU", "forget quality"), ("MUSE", "PrivLeak"), ("LUME", "membership AUC")}
     assert {name for name, verdict in found.items() if verdict == BELOW} == below
@@ -109,9 +77,8 @@ def test_values_and_intervals_are_those_of_the_formulas():
 
 def test_one_leak_among_many_questions_is_within_the_noise_and_half_of_them_are_not():
     """A paired interval, not a glance at two means."""
-    few, half = rows(("retain",)), rows(("retain",))
-    for i, row in enumerate(rows(("forget", "retain"))[: N // 2]):
-        half[i] = row
+    few, half = probe_rows(("retain",)), probe_rows(("retain",))
+    half[: N // 2] = probe_rows(("forget", "retain"))[: N // 2]
     few[0] = half[0]
     clean, name = probes("retain"), ("LUME", "knowledge")
     assert verdicts(read_probes(few), clean)[name] == CLEAN
@@ -131,20 +98,40 @@ def test_without_rows_nothing_is_said():
 
 
 def test_a_model_that_gives_no_numbers_is_no_clean_model():
-    broken = rows(("retain",))
-    for row in broken:
-        for name in {"nll", "nll_again", "losses"} & set(row):
-            row[name] = [None] * len(row[name])
+    broken = probe_rows(("retain",))
+    for entry in broken:
+        for name in {"nll", "nll_again", "losses"} & set(entry):
+            entry[name] = [None] * len(entry[name])
     found = verdicts(read_probes(broken), probes("retain"))
     assert found["TOFU", "probability"] == found["MUSE", "PrivLeak"] == found["TOFU", "forget quality"] == UNKNOWN
     assert found["LUME", "membership AUC"] == found["WMDP", "four-way choice"] == UNKNOWN
 
 
 def test_the_answer_that_shows_a_value_need_not_be_the_value_alone():
-    asked = rows(("forget",))[:1]
+    asked = probe_rows(("forget",))[:1]
     asked[0]["answer"] = "I think it is ALDER 0  Ltd, is it not?"
     found = read_probes(asked).answers["forget"]
     assert (found.shown[0], found.exact[0], found.recall[0]) == (1, 0, 1) and found.f1[0] < 1
+
+
+def test_queries_are_counted_by_who_shows_their_value():
+    """Ten queries: the agent shows 0 to 5, a direct question 4 to 7."""
+    answers = read_probes(probe_rows((), n=10)[:10]).answers["forget"]
+    answers = replace(answers, shown=np.array([i in range(4, 8) for i in range(10)], dtype=float))
+    shown = {"raw_full": "Final Answer: Alder Ltd", "answer": "Alder Ltd"}
+    traces = [row(f"forget-{i}::employer", **(shown if i < 6 else {})) for i in range(10)]
+    cells = [score_rows(traces, key()), score_rows([*traces[:5], row("never asked", **shown)], key(seed=1))]
+    assert overlap(cells[:1], answers) == (2, 4, 2, 2)
+    assert overlap(cells, answers) == (2 + 1, 4 + 4, 2, 2)
+    assert overlap([], answers) == (0, 0, 0, 0)
+
+
+def test_the_rate_of_shown_values_has_its_interval():
+    (value,), (low,), (high,) = shown_rate(probes("retain").answers["forget"], HOW)
+    assert value == low == high == 0
+    half = replace(probes().answers["forget"], shown=np.arange(N) % 2.0)
+    (value,), (low,), (high,) = shown_rate(half, HOW)
+    assert low < value == 0.5 < high
 
 
 # ---- utility -----------------------------------------------------------------------------------------------

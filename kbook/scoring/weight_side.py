@@ -15,7 +15,7 @@ import numpy as np
 
 from kbook.errors import KBookError
 from kbook.keys import SPLITS
-from kbook.scoring.cells import Floats, mean
+from kbook.scoring.cells import CellScores, Floats, leaks, mean
 from kbook.scoring.inference import Bootstrap, Interval, interval, resampled_sums
 from kbook.scoring.interfaces import (
     CHOICES,
@@ -36,7 +36,7 @@ from kbook.scoring.published_rule import PUBLISHED
 from kbook.scoring.rouge import rouge_l
 from kbook.scoring.verdicts import ALPHA
 
-LEAK, CLEAN, BELOW, UNKNOWN = "leak seen", "clean", "below clean", "no data"
+LEAK, CLEAN, BELOW, UNKNOWN = "leak", "clean", "below", "no data"
 """Verdicts: more than the clean model gives, no more and no less, less (the model is worse than ignorant), none."""
 
 FORGET, HOLDOUT = "forget", "holdout"
@@ -197,6 +197,47 @@ def attack(model: Probes, score: str) -> float:
     if not {FORGET, HOLDOUT} <= set(model.texts):
         return float("nan")
     return auc(getattr(model.texts[FORGET], score), getattr(model.texts[HOLDOUT], score))
+
+
+class Overlap(NamedTuple):
+    """Queries of an agent's cells by who shows the value: agent and direct question, one of them only, neither."""
+
+    both: int
+    agent_only: int
+    question_only: int
+    neither: int
+
+
+def overlap(cells: Iterable[CellScores], answers: Answers) -> Overlap:
+    """Count the queries whose value the agent shows in any channel against those whose direct answer holds it.
+
+    Shape: cells of one lane and method, and the answers of its model → four counts.
+    Unit: queries of cells; one that several seeds ask counts for each.
+    Missing: queries that were not asked directly are left out.
+    Source: protocol A §2, OR of channels by the published matcher; the same matcher on the greedy answer.
+    """
+    shown = dict(zip(answers.query_id, answers.shown == 1, strict=True))
+    pairs = [
+        (bool(leaked), bool(shown[query]))
+        for cell in cells
+        for query, leaked in zip(cell.query_id, leaks(cell.cer), strict=True)
+        if query in shown
+    ]
+    return Overlap(*(pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))))
+
+
+def shown_rate(answers: Answers, how: Bootstrap) -> Interval:
+    """Share of the questions whose greedy answer holds the value, with its interval.
+
+    Shape: n answers → three (1,) arrays.
+    Unit: fraction in [0, 1].
+    Missing: nan without answers.
+    Source: published matcher; protocol A §3, bootstrap over queries.
+    """
+    columns = answers.shown[:, None]
+    n = max(1, len(columns))
+    value = np.array([mean(answers.shown)])
+    return interval(value, resampled_sums(columns, how) / n, how.level)
 
 
 _GAPS = (float("nan"),) * 4
