@@ -1,4 +1,4 @@
-"""The command line: `kbook run`, `book`, `cells`, `base`, `methods`, `score`, `bundle`, `report`, `doctor`.
+"""The command line: one function a command, from `kbook run` to `kbook doctor`.
 
 Each command imports what it needs when it runs, so that `kbook --help` answers at once.
 """
@@ -63,6 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_profile(book)
     book.add_argument("--fresh", action="store_true", help="compute everything anew")
     book.set_defaults(command=_book)
+
+    sweep = commands.add_parser("sweep", help="try settings of methods on the fitting pools, and choose by one rule")
+    sweep.add_argument("methods", nargs="*", metavar="METHOD", help="default: every method with a sweep in the profile")
+    _add_profile(sweep)
+    sweep.add_argument("--base", metavar="NAME", help="base model (default: the first of the profile)")
+    sweep.set_defaults(command=_sweep)
 
     cells = commands.add_parser("cells", help="list what the run store holds")
     cells.add_argument("prefix", nargs="?", default="", metavar="KEY", help="only keys that begin like this")
@@ -134,6 +140,20 @@ def _book(options: argparse.Namespace) -> int:
     from kbook.profiles import load_profile
 
     build_book(load_profile(options.profile).name, fresh=options.fresh)
+    return 0
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from kbook.kbench import KBench
+    from kbook.scoring.selection import report
+    from kbook.sweeps import candidates, run_sweep
+
+    bench = KBench(options.profile, base=options.base)
+    methods = options.methods or list(bench.profile.sweeps)
+    for method in methods:
+        candidates(bench, method)
+    for method in methods:
+        print(report(run_sweep(bench, method)), flush=True)
     return 0
 
 

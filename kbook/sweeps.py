@@ -50,9 +50,11 @@ def run_sweep(bench: KBench, method: str, grid: Mapping[str, Sequence[Any]] | No
     tried = candidates(bench, method, grid)
     untreated = try_settings(bench, "none", {})
     runs = [try_settings(bench, method, settings) for settings in tried]
-    current = bench.method(method).settings.model_dump(mode="json")
-    found = [Candidate.of(run.rows()[0]) for run in (untreated, *runs)]
-    return Sweep(method, found[0], tuple(found[1:]), {name: current[name] for name in tried[0]}, (untreated, *runs))
+    profiled = bench.method(method)
+    current = profiled.settings.model_dump(mode="json")
+    first, *others = [Candidate.of(run.rows()[0]) for run in (untreated, *runs)]
+    in_profile = {name: current[name] for name in tried[0]}
+    return Sweep(profiled.name, first, tuple(others), in_profile, (untreated, *runs))
 
 
 def candidates(bench: KBench, method: str, grid: Mapping[str, Sequence[Any]] | None = None) -> list[dict[str, Any]]:

@@ -96,6 +96,21 @@ def test_bundle_takes_a_folder_and_a_place_and_report_a_bundle(calls):
     ]
 
 
+def test_sweep_tries_the_methods_of_the_profile_or_those_that_are_named(monkeypatch, capsys):
+    from kbook import sweeps
+    from kbook.scoring import selection
+
+    ran = []
+    monkeypatch.setattr(sweeps, "run_sweep", lambda bench, method: ran.append((bench.base_name, method)))
+    monkeypatch.setattr(selection, "report", lambda sweep: "a line")
+    assert main(["sweep", "--profile", "smoke"]) == 0
+    assert main(["sweep", "leace", "--profile", "smoke", "--base", "other"]) == 0
+    assert ran == [("llama-tiny", "npo"), ("llama-tiny", "leace"), ("other", "leace")]
+    assert capsys.readouterr().out == "a line\n" * 3
+    assert main(["sweep", "npo", "eco", "--profile", "smoke"]) == 2 and len(ran) == 3  # nothing was run
+    assert "unknown sweep 'eco'. Known: npo, leace" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["score", "bundle", "report"])
 def test_help_of_the_commands_on_transcripts_says_what_the_exit_status_means(command):
     out = " ".join(python("-m", "kbook", command, "--help").stdout.split())
@@ -188,7 +203,7 @@ def test_help_names_every_command():
     out = python("-m", "kbook", "--help").stdout
     assert all(
         f"    {command} " in out
-        for command in ("run", "book", "cells", "base", "methods", "score", "bundle", "report", "doctor")
+        for command in ("run", "book", "sweep", "cells", "base", "methods", "score", "bundle", "report", "doctor")
     )
 
 

@@ -125,6 +125,20 @@ class Sweep:
         return dict(self.chosen.settings) == dict(self.in_profile)
 
 
+def report(sweep: Sweep) -> str:
+    """A sweep as lines of text: each candidate with its rates, and the chosen one marked."""
+    choice, base = sweep.choice, sweep.untreated.rates
+    lines = [f"{sweep.method}  (untreated: leak on forget {base.forget:.3f}, on retain {base.retain:.3f})"]
+    for i, (candidate, eligible) in enumerate(zip(sweep.candidates, choice.eligible, strict=True)):
+        rates = candidate.rates
+        notes = ["" if eligible else "over the ceiling"]
+        if i == choice.index:
+            notes += ["chosen", "in the profile" if sweep.agrees else f"the profile has {in_words(sweep.in_profile)}"]
+        said = "; ".join(filter(None, notes))
+        lines.append(f"  {candidate.label}  forget {rates.forget:.3f}  retain {rates.retain:.3f}  {said}".rstrip())
+    return "\n".join(lines)
+
+
 def in_words(settings: Mapping[str, Any]) -> str:
     """Settings as a reader writes them; "untreated" where there are none."""
     return ", ".join(f"{name}={_plain(value)}" for name, value in settings.items()) or "untreated"

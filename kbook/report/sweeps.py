@@ -1,0 +1,106 @@
+"""Tables and figure of the chapter on settings: what was tried, what was chosen, and whether the profile runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kbook.report import figures
+from kbook.report.figures import Plot
+from kbook.report.text import visible
+from kbook.scoring.selection import CEILING, Candidate, Sweep, in_words
+
+LEAK, KEPT, COST, BROKEN = "leak on forget", "leak on retain", "retain cost", "degenerate"
+UNTREATED = "untreated"
+STATES = ("untreated", "over the ceiling", "eligible", "chosen")
+_COLUMNS = 4
+_LOOKS = {
+    "untreated": ("#000000", "+"),
+    "over the ceiling": ("#D55E00", "X"),
+    "eligible": ("#56B4E9", "o"),
+    "chosen": ("#0072B2", "D"),
+}
+
+
+def candidate_frame(sweeps: Sequence[Sweep]) -> pd.DataFrame:
+    """Every candidate of every method, the untreated agent in the first row of each.
+
+    Unit: rates and cost are fractions; the cost is what the graded retain rate lost.
+    Missing: `fit` is empty where training reached its end, or where nothing is trained.
+    """
+    return pd.DataFrame([row for sweep in sweeps for row in _rows(sweep)])
+
+
+def _rows(sweep: Sweep) -> list[dict[str, Any]]:
+    choice = sweep.choice
+    states = ["eligible" if allowed else "over the ceiling" for allowed in choice.eligible]
+    states[choice.index] = "chosen"
+    everyone = ((UNTREATED, sweep.untreated), *zip(states, sweep.candidates, strict=True))
+    return [{"method": sweep.method, **_row(sweep, candidate), "state": state} for state, candidate in everyone]
+
+
+def _row(sweep: Sweep, candidate: Candidate) -> dict[str, Any]:
+    record = candidate.record
+    return {
+        "settings": candidate.label,
+        LEAK: candidate.rates.forget,
+        KEPT: candidate.rates.retain,
+        COST: sweep.untreated.rates.retain - candidate.rates.retain,
+        BROKEN: record["forget"]["degenerate"],
+        "queries": f"{record['forget']['n']} + {record['retain']['n']}",
+        "fit": _stopped(record["facts"]),
+    }
+
+
+def _stopped(facts: Any) -> str:
+    return str(facts.get("stopped", "")) if isinstance(facts, Mapping) else ""
+
+
+def choice_frame(sweeps: Sequence[Sweep]) -> pd.DataFrame:
+    """One row a method: what was chosen, what it costs, what the profile runs, and whether the two agree."""
+    rows = []
+    for sweep in sweeps:
+        choice = sweep.choice
+        rows.append(
+            {
+                "method": sweep.method,
+                "chosen": sweep.chosen.label,
+                LEAK: sweep.chosen.rates.forget,
+                COST: sweep.untreated.rates.retain - sweep.chosen.rates.retain,
+                "eligible": f"{sum(choice.eligible)} of {len(choice.eligible)}",
+                "by the rule": "none eligible: highest retain" if choice.fallback else "lowest leak",
+                "the profile runs": in_words(sweep.in_profile),
+                "agrees": "yes" if sweep.agrees else "no",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@figures.look()
+def planes(frame: pd.DataFrame, ceiling: float = CEILING) -> Plot:
+    """Draw cost against leak of every candidate, one small panel a method; the ceiling is a line.
+
+    Args:
+        frame: as `candidate_frame` gives it.
+        ceiling: largest cost of an eligible candidate.
+    """
+    methods = list(frame["method"].drop_duplicates())
+    n_columns = min(_COLUMNS, len(methods))
+    n_rows = -(-len(methods) // n_columns)
+    figure, axes = figures.canvas(n_rows, n_columns, height=0.9 + 1.35 * n_rows)
+    low, high = min(-0.1, float(frame[COST].min()) - 0.05), max(0.2, float(frame[COST].max()) + 0.05)
+    for axis, method in zip(axes.flat, methods, strict=False):
+        axis.axvline(ceiling, color="#666666", lw=0.8, ls="--")
+        for state, (color, marker) in _LOOKS.items():
+            part = frame[(frame["method"] == method) & (frame["state"] == state)]
+            axis.plot(part[COST], part[LEAK], marker, color=color, label=state, ls="none")
+        axis.set(title=visible(method), xlim=(low, high), ylim=figures.FRACTIONS)
+    for axis in axes.flat[len(methods) :]:
+        axis.set_axis_off()
+    figure.supxlabel(COST, fontsize=9)
+    figure.supylabel(LEAK, fontsize=9)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return Plot(figure, frame[["method", "settings", COST, LEAK, "state"]].reset_index(drop=True))
