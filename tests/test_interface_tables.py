@@ -101,26 +101,23 @@ def test_queries_that_only_the_agent_shows_are_counted(looks):
 
 def test_rates_stand_side_by_side_in_the_order_of_the_places(looks):
     frame = interfaces.rate_frame(looks)
-    assert list(frame["lane"].drop_duplicates()) == ["P", *LANES]
-    first = frame[(frame["lane"] == "P") & (frame["method"] == "none")].set_index("who looks")["share"]
-    assert first.to_dict() == pytest.approx(
+    assert list(frame["model"].drop_duplicates()) == ["P", "P, npo", *LANES]
+    untreated = frame[frame["model"] == "P"].set_index("who looks")["share"]
+    assert untreated.to_dict() == pytest.approx(
         {"direct question": 1.0, "agent, final answer": 24 / N, "agent, any channel": 24 / N}
     )
-    plot = figures.intervals(
-        frame.assign(model=[interfaces.place_name(*p) for p in frame[["lane", "method"]].itertuples(index=False)]),
-        value="share", low="low", high="high", row="model", series="who looks",
-    )  # fmt: skip
+    plot = figures.intervals(frame, value="share", low="low", high="high", row="model", series="who looks")
     figures.check_legible(plot.figure, "test")
 
 
 def test_before_and_after_a_method(looks):
-    frame = interfaces.method_frame(looks).set_index("method")
-    assert list(frame.index) == ["none", "npo"]
-    assert frame.loc["none", "forget quality"] < 0.05 < frame.loc["npo", "forget quality"] == 1
-    assert frame.loc["none", "agent OR(all)"] == pytest.approx(24 / N)
-    assert frame.loc["npo", "agent OR(all)"] == pytest.approx(12 / N)
-    assert frame.loc["npo", "LUME task aggregate"] > frame.loc["none", "LUME task aggregate"] == 0
-    assert (frame["agent degenerate"] == 0).all()
+    frame = interfaces.method_frame(looks).set_index("quantity")
+    assert list(frame.columns) == ["none", "npo"]
+    quality, agent, task = ("TOFU: forget quality", "agent: any channel, forget", "LUME: task aggregate")
+    assert frame.loc[quality, "none"] < 0.05 < frame.loc[quality, "npo"] == 1
+    assert frame.loc[agent].tolist() == pytest.approx([24 / N, 12 / N])
+    assert frame.loc[task, "npo"] > frame.loc[task, "none"] == 0
+    assert (frame.loc["agent: degenerate, forget"] == 0).all() and frame.notna().all(axis=None)
 
 
 def test_every_measure_of_the_tables_is_explained():
@@ -131,7 +128,10 @@ def test_every_measure_of_the_tables_is_explained():
 
 def test_without_methods_and_without_cells_the_tables_still_stand():
     alone = planted(methods=())
-    assert len(interfaces.method_frame(alone)) == 1 and len(interfaces.overlap_frame(alone)) == 4
+    assert (
+        list(interfaces.method_frame(alone).columns) == ["quantity", "none"]
+        and len(interfaces.overlap_frame(alone)) == 4
+    )
     place = {("C", "none"): (Stored(), Stored())}
     bare = look(place, judge([]), HOW)
     assert len(interfaces.matrix_frame(bare)) == len(MEASURES)

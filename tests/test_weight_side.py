@@ -139,15 +139,15 @@ def test_the_rate_of_shown_values_has_its_interval():
 
 def test_utility_is_about_the_retain_set_and_the_aggregate_about_both():
     knows_all, kept, forgot_all = (utilities(probes(*g)) for g in (("forget", "retain"), ("retain",), ()))
-    assert knows_all["TOFU model utility"] == pytest.approx(kept["TOFU model utility"], abs=0.01)
-    assert kept["TOFU model utility"] > 0.9 and forgot_all["TOFU model utility"] < 0.2
-    assert knows_all["LUME task aggregate"] == 0 == forgot_all["LUME task aggregate"]
-    assert kept["LUME task aggregate"] == pytest.approx(1.0)
-    assert kept["LUME score"] > 0.8
+    assert knows_all["TOFU: model utility"] == pytest.approx(kept["TOFU: model utility"], abs=0.01)
+    assert kept["TOFU: model utility"] > 0.9 and forgot_all["TOFU: model utility"] < 0.2
+    assert knows_all["LUME: task aggregate"] == 0 == forgot_all["LUME: task aggregate"]
+    assert kept["LUME: task aggregate"] == pytest.approx(1.0)
+    assert kept["LUME: score without MMLU"] > 0.8
 
 
 def test_the_aggregate_is_a_harmonic_mean_of_four():
     model = probes("retain")
     halves = replace(model.answers["forget"], exact=np.full(N, 0.5))
     model = replace(model, answers={**model.answers, "forget": halves})
-    assert utilities(model)["LUME task aggregate"] == pytest.approx(4 / (1 + 1 + 1 + 2))
+    assert utilities(model)["LUME: task aggregate"] == pytest.approx(4 / (1 + 1 + 1 + 2))

@@ -154,18 +154,15 @@ def verdict_counts(frame: pd.DataFrame, lanes: Iterable[str]) -> dict[str, int]:
 
 def rate_frame(looks: Looks) -> pd.DataFrame:
     """How often the value is shown at every place: to who asks the model directly, and to observers of the agent."""
-    asked = [
-        {**dict(zip(_PLACE, place, strict=True)), "who looks": DIRECT, "share": share, "low": low, "high": high}
-        for place, pair in looks.pairs.items()
-        for share, low, high in [_rate(pair.model, looks.how)]
-    ]
     agent = agent_frame(looks)
     agent["who looks"] = AGENT + ", " + agent["measure"]
-    columns = [*_PLACE, "who looks", "share", "low", "high"]
-    both = pd.concat([pd.DataFrame(asked, columns=columns), agent.rename(columns={"value": "share"})[columns]])
-    places = list(looks.pairs)
-    order = both[_PLACE].apply(lambda row: places.index(tuple(row)), axis=1) if len(both) else []
-    return both.assign(place=order).sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
+    seen = {place: group for place, group in agent.rename(columns={"value": "share"}).groupby(_PLACE, sort=False)}
+    parts = []
+    for place, pair in looks.pairs.items():
+        share, low, high = _rate(pair.model, looks.how)
+        asked = pd.DataFrame([{"who looks": DIRECT, "share": share, "low": low, "high": high}])
+        parts += [part.assign(model=place_name(*place)) for part in (asked, seen.get(place)) if part is not None]
+    return pd.concat(parts, ignore_index=True)[["model", "who looks", "share", "low", "high"]]
 
 
 def _rate(model: Probes, how: Bootstrap) -> tuple[float, float, float]:
@@ -198,25 +195,26 @@ def _cells(panel: Panel, lane: str, method: str) -> Iterator[CellScores]:
 
 
 def method_frame(looks: Looks) -> pd.DataFrame:
-    """Lane P before and after each method: what the benchmarks want forgotten and kept, beside the agent."""
-    rates = cell_frame(looks.panel, pooled=True)
-    rates = rates[rates["lane"] == "P"].pivot(index="method", columns="split", values=["or_all", "degeneration"])
-    rows = []
+    """Lane P before and after each method: what is to be forgotten and kept, by the benchmarks and by the agent.
+
+    Shape: one row a quantity, one column a method.
+    """
+    columns = {}
     for (lane, method), pair in looks.pairs.items():
-        if lane != "P":
-            continue
-        found = {measure: what.value for (_, measure), what in looks.found[lane, method].items()}
-        agent = {
-            "agent OR(all)": ("or_all", FORGET),
-            "agent OR(all), retain": ("or_all", "retain"),
-            "agent degenerate": ("degeneration", FORGET),
-        }
-        beside = {name: rates[column].get(method) if column in rates else None for name, column in agent.items()}
-        rows.append({"method": method, **{m: found[m] for m in _BEFORE_AFTER}, **utilities(pair.model), **beside})
-    return pd.DataFrame(rows)
+        if lane == "P":
+            found = {f"{b}: {m}": what.value for (b, m), what in looks.found[lane, method].items()}
+            columns[method] = found | utilities(pair.model) | _agent_rates(looks.panel, method)
+    return pd.DataFrame(columns).rename_axis("quantity").reset_index()
 
 
-_BEFORE_AFTER = ("forget quality", "knowledge memory", "verbatim memory", "PrivLeak", "four-way choice")
+def _agent_rates(panel: Panel, method: str) -> dict[str, float]:
+    frame = cell_frame(panel, pooled=True)
+    rates = {}
+    for row in frame.to_dict("records"):
+        if (row["lane"], row["method"]) == ("P", method):
+            rates[f"{AGENT}: any channel, {row['split']}"] = row["or_all"]
+            rates[f"{AGENT}: degenerate, {row['split']}"] = row["degeneration"]
+    return rates
 
 
 def measure_frame() -> pd.DataFrame:

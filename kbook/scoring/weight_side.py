@@ -179,10 +179,10 @@ def utilities(model: Probes) -> dict[str, float]:
     left = [mean(kept.recall), mean(retain.exact)] if kept and retain else [nan]
     tasks = harmonic_mean([*lost, *left])
     return {
-        "TOFU model utility": harmonic_mean(parts),
-        "MUSE knowledge of retain": mean(retain.f1) if retain else nan,
-        "LUME task aggregate": tasks,
-        "LUME score": (tasks + membership_score(attack(model, "likelihood"))) / 2,
+        "TOFU: model utility": harmonic_mean(parts),
+        "MUSE: knowledge memory, retain": mean(retain.f1) if retain else nan,
+        "LUME: task aggregate": tasks,
+        "LUME: score without MMLU": (tasks + membership_score(attack(model, "likelihood"))) / 2,
     }
 
 
