@@ -61,10 +61,14 @@ class Provider(Protocol):
         workers: how many questions may be put at once.
     """
 
-    name: str
-    digest: str
-    sources: tuple[str, ...]
-    workers: int
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def sources(self) -> tuple[str, ...]: ...
+    @property
+    def workers(self) -> int: ...
 
     def shared_relations(self, target: Topic, neighbour: Topic) -> tuple[str, ...]:
         """Name the relations that both articles support."""

@@ -46,9 +46,9 @@ class WorldProvider:
     @cached_property
     def digest(self) -> str:
         """Digest of everything the world says in any language, and of the faults."""
-        said = {language: sorted(self._tables[language].asked) for language in LANGUAGES}
-        stated = {language: sorted(self._tables[language].stated) for language in LANGUAGES}
-        return digest_of([self.world.name, said, stated, self.faults.rate, self.faults.seed])
+        tables = (self._tables[language] for language in LANGUAGES)
+        said = [[sorted(texts) for texts in (table.asked, table.said, table.stated)] for table in tables]
+        return digest_of([self.world.name, said, self.faults.rate, self.faults.seed])
 
     # ---- English ------------------------------------------------------------------------------------------------
 
