@@ -124,7 +124,7 @@ def halved(corpus: Corpus) -> Corpus:
     Raises:
         KBookError: a fitting pool has fewer than two people, or shares somebody with an evaluation pool.
     """
-    parts: dict[str, tuple[Person, ...]] = {}
+    parts: dict[str, Any] = {}
     for split in SPLITS:
         people = corpus.pool(split, "fit")
         if len(people) < 2:

@@ -121,10 +121,11 @@ def brought_digest(name: str) -> dict[str, str]:
 
 def described() -> list[dict[str, Any]]:
     """Every registered method as plain values: name, title, family, lanes, reason, source and settings."""
-    return [_described(method_class(name)) for name in METHODS]
+    return [description(method_class(name)) for name in METHODS]
 
 
-def _described(cls: type[Intervention]) -> dict[str, Any]:
+def description(cls: type[Intervention]) -> dict[str, Any]:
+    """One method as plain values."""
     names = ("name", "title", "family", "lanes", "reason", "source")
     settings = {n: {"default": f.default, "meaning": f.description} for n, f in cls.Parameters.model_fields.items()}
     return {name: getattr(cls, name) for name in names} | {"settings": settings}

@@ -97,10 +97,12 @@ def planes(frame: pd.DataFrame, ceiling: float = CEILING) -> Plot:
             part = frame[(frame["method"] == method) & (frame["state"] == state)]
             axis.plot(part[COST], part[LEAK], marker, color=color, label=state, ls="none")
         axis.set(title=visible(method), xlim=(low, high), ylim=figures.FRACTIONS)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(LEAK)
+    for axis in axes.flat[max(0, len(methods) - n_columns) : len(methods)]:
+        axis.set_xlabel(COST)
     for axis in axes.flat[len(methods) :]:
         axis.set_axis_off()
-    figure.supxlabel(COST, fontsize=9)
-    figure.supylabel(LEAK, fontsize=9)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return Plot(figure, frame[["method", "settings", COST, LEAK, "state"]].reset_index(drop=True))
