@@ -17,6 +17,7 @@ from kbook.scoring import (
     summary,
     third_party,
     topology,
+    variance,
     verdicts,
     weight_side,
 )
@@ -26,7 +27,8 @@ METRICS = [
     *(getattr(cells, name) for name in ("graded", "graded_rate", "collapsed")),
     *(getattr(inference, name) for name in ("mcnemar", "exact_binomial", "benjamini_hochberg", "channel_shares")),
     *(getattr(inference, name) for name in ("tv_distance", "within_distance", "threshold_tau")),
-    *(getattr(verdicts, name) for name in ("k_class", "k_score", "or_ratio", "selectivity")),
+    *(getattr(verdicts, name) for name in ("k_class", "k_factors", "k_score", "or_ratio", "selectivity")),
+    *(getattr(variance, name) for name in ("sums_of_squares", "variance_shares", "score_grid")),
     *(gates.validity, gates.eligibility, gates.retain_preservation),
     *(budgets.budget_rates, summary.summarise, topology.topology),
     *(third_party.third_party, stitching.stitched),

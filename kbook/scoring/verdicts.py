@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 BROKEN_OR = 0.10
 GONE_OR = 0.02
@@ -46,17 +47,17 @@ class KScore:
     @property
     def suppression(self) -> float:
         """First factor: what of the forget set is no longer shown."""
-        return max(0.0, 1 - self.graded_forget)
+        return self._factors[0]
 
     @property
     def selectivity(self) -> float:
         """Second factor: how little the retain set moved, either way."""
-        return _positive(1 - abs(self.delta_sel))
+        return self._factors[1]
 
     @property
     def health(self) -> float:
         """Third factor: how few traces broke down that were sound before."""
-        return _positive(1 - self.delta_degen)
+        return self._factors[2]
 
     @property
     def value(self) -> float:
@@ -72,6 +73,23 @@ class KScore:
     def within_tolerance(self) -> bool:
         """Whether the retain set moved by at most 0.05."""
         return abs(self.delta_sel) <= SELECTIVITY_TOLERANCE
+
+    @property
+    def _factors(self) -> tuple[float, float, float]:
+        suppression, kept, health = k_factors(self.graded_forget, self.delta_sel, self.delta_degen)
+        return float(suppression), float(kept), float(health)
+
+
+def k_factors(graded_forget: ArrayLike, delta_sel: ArrayLike, delta_degen: ArrayLike) -> NDArray[np.float64]:
+    """The factors of one K-Score or of many at once; a K-Score is their product.
+
+    Shape: three arrays of one shape → (3, that shape): suppression, selectivity, health.
+    Unit: fractions in [0, 1]; a negative Δ_degen, an agent that became healthier, counts as none.
+    Missing: nan where the figure is nan.
+    Source: protocol A §3, K-Score.
+    """
+    losses = np.stack([np.asarray(graded_forget), np.abs(delta_sel), np.maximum(0.0, delta_degen)])
+    return np.maximum(0.0, 1.0 - losses)
 
 
 def k_score(
@@ -174,8 +192,3 @@ def _steps(ratio: float) -> str:
 
 def _p(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
-
-
-def _positive(value: float) -> float:
-    """The value, at least 0; nan stays nan."""
-    return float(np.maximum(0.0, value))
