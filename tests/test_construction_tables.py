@@ -1,5 +1,7 @@
 """Tables of the construction chapter: they count what the funnel and the release hold, and nothing twice."""
 
+from dataclasses import replace
+
 import pytest
 from tiny_world import TinyWorld, subjects
 from unit_factory import COMMON, FRENCH, release, topic_pair
@@ -10,7 +12,7 @@ from kbook.construction.pipeline import construct
 from kbook.construction.stages import Settings
 from kbook.construction.world_provider import WorldProvider
 from kbook.corpora.languages import LANGUAGES, language
-from kbook.corpora.units import SETTINGS
+from kbook.corpora.units import ROLES, SETTINGS, Unit
 from kbook.report import construction as tables
 from kbook.report.figures import check_legible, shares
 from kbook.report.published import MARK, published
@@ -62,12 +64,21 @@ def test_reasons_add_up_to_what_was_refused_in_either_setting(built):
     assert not frame.duplicated(["stage", "reason"]).any()
 
 
-def test_the_control_shows_what_was_planted_and_is_empty_where_nothing_was(built):
+def test_the_control_shows_what_was_planted_and_by_what_it_was_caught(built):
     frame = tables.control_frame(built.funnel)
     assert frame["planted"].sum() == sum(bool(row["fault"]) for row in built.funnel.rows)
-    assert (frame["caught"] <= frame["planted"]).all()
-    clean = tables.control_frame(Funnel(()))
-    assert clean.empty and list(clean) == list(frame)
+    assert (frame[list(tables.CATCHERS)].sum(axis=1) == frame["planted"]).all() and (frame["missed"] == 0).all()
+    by_fault = frame.set_index("fault")
+    assert by_fault.loc["answer widened", tables.BY_BACK] == by_fault.loc["answer widened", "planted"]
+    assert by_fault.loc["answer untranslated", tables.BY_REVIEW] == by_fault.loc["answer untranslated", "planted"]
+
+
+def test_a_fault_that_was_kept_is_missed_and_a_run_without_faults_has_no_rows():
+    row = {"stage": "translations", "setting": "conditioned", "reason": "", "flag": "", "fault": "f"}
+    made = (row, row | {"flag": "odd"}, row | {"reason": "review: stiff"}, row | {"fault": ""})
+    (found,) = tables.control_frame(Funnel(made)).to_dict("records")
+    assert (found["planted"], found["missed"], found["flagged"], found[tables.BY_REVIEW]) == (3, 1, 1, 1)
+    assert tables.control_frame(Funnel(made[3:])).empty
 
 
 def test_counts_stand_beside_the_published_ones_in_columns_of_their_own(built):
@@ -116,3 +127,22 @@ def test_rounds_of_the_audit_are_summed_up(built):
     rounds = tables.round_frame(sheet)
     assert rounds["questions"].tolist() == [50, 50, 50]
     assert (rounds[["forget units", "retain units", "holdout units"]].sum(axis=1) == 50).all()
+
+
+def test_differing_questions_are_counted_among_the_facts_that_both_have(built, tmp_path):
+    sound = construct(subjects(WORLD), WorldProvider(WORLD), Settings(quota=4), store=Store(tmp_path)).release
+    n, wrong = tables.differing(built.release, sound)
+    assert n > 100 and wrong == 0
+    assert tables.differing(sound, release()) == (0, 0)
+    other = replace(sound, topic_pairs=(_reworded(sound.topic_pairs[0]), *sound.topic_pairs[1:]))
+    whole = sum(
+        len(qas) for pair in sound.topic_pairs for role in ROLES for u in pair.units(role) for qas in u.qas.values()
+    )
+    assert tables.differing(other, sound) == (whole, 1)
+
+
+def _reworded(pair):
+    first = pair.pairs[0]
+    core, *rest = first.forget.qas["th"]
+    forget = Unit(first.forget.card, {**first.forget.qas, "th": (replace(core, answer="x"), *rest)})
+    return replace(pair, pairs=(replace(first, forget=forget), *pair.pairs[1:]))

@@ -30,6 +30,8 @@ KEPT, UNNEEDED, BY_RULE, BY_BACK, BY_REVIEW, SILENT = (
     "refused by review",
     "no usable reply",
 )
+FLAGGED, MISSED = "flagged", "missed"
+CATCHERS = (BY_RULE, FLAGGED, BY_BACK, BY_REVIEW, MISSED)
 _FATES = {"": KEPT, "beyond the quota": UNNEEDED, "not drawn": UNNEEDED, "no usable reply": SILENT}
 _PREFIXES = {"back-translation: ": BY_BACK, "review: ": BY_REVIEW}
 _COLUMNS = {"common-goal": "common goal", "conditioned": "language-conditioned"}
@@ -79,12 +81,21 @@ def reason_frame(funnel: Funnel) -> pd.DataFrame:
 
 
 def control_frame(funnel: Funnel) -> pd.DataFrame:
-    """Planted faults by stage and kind: how many, and how many of them a check refused or flagged."""
+    """Planted faults by stage and kind: how many, and by what each of them was caught, or that it was missed.
+
+    A flagged thing is caught: the stages after it do not use it.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in funnel.rows:
+        if row["fault"]:
+            caught = FLAGGED if row["flag"] else fate(row["reason"])
+            counts.setdefault((row["stage"], row["fault"]), Counter())[MISSED if caught == KEPT else caught] += 1
+    order = list(STAGES)
     rows = [
-        {"stage": STAGES[each.stage], "fault": each.fault, "planted": each.n_planted, "caught": each.n_caught}
-        for each in sorted(funnel.planted, key=lambda each: (list(STAGES).index(each.stage), each.fault))
+        {"stage": STAGES[stage], "fault": fault, "planted": n.total(), **{who: n[who] for who in CATCHERS}}
+        for (stage, fault), n in sorted(counts.items(), key=lambda each: (order.index(each[0][0]), each[0][1]))
     ]
-    return pd.DataFrame(rows, columns=["stage", "fault", "planted", "caught"])
+    return pd.DataFrame(rows, columns=["stage", "fault", "planted", *CATCHERS])
 
 
 def statistics_frame(release: Release, funnel: Funnel | None, paper: Published) -> pd.DataFrame:
@@ -191,3 +202,24 @@ def round_frame(sheet: pd.DataFrame) -> pd.DataFrame:
         size = {"questions": len(part), "languages": part["language"].nunique()}
         rows.append({"round": number, **size, **roles, "core questions": core})
     return pd.DataFrame(rows)
+
+
+def differing(release: Release, other: Release) -> tuple[int, int]:
+    """Compare the questions of the facts that two releases share, whatever their ids.
+
+    Returns:
+        how many questions both have, and how many of them have another question or answer.
+    """
+    ours, theirs = _texts(release), _texts(other)
+    shared = ours.keys() & theirs.keys()
+    return len(shared), sum(ours[place] != theirs[place] for place in shared)
+
+
+def _texts(release: Release) -> dict[tuple[str, str, int], tuple[str, str]]:
+    units = [unit for setting in SETTINGS for role in ROLES for unit in release.units(role, setting)]
+    return {
+        (unit.card.statement, code, place): (qa.question, qa.answer)
+        for unit in units
+        for code, qas in unit.qas.items()
+        for place, qa in enumerate(qas)
+    }
