@@ -1,9 +1,13 @@
 """What the chapter on settings shows: what was planted, what was chosen of it, and whether the profile agrees."""
 
+from dataclasses import replace
+
 import pytest
 
+from kbook.corpora.people import make_corpus
+from kbook.profiles import load_profile
 from kbook.report.figures import check_legible
-from kbook.report.sweeps import COST, LEAK, candidate_frame, choice_frame, planes
+from kbook.report.sweeps import COST, LEAK, candidate_frame, changes_in_words, choice_frame, grouped, half_frame, planes
 from kbook.report.tables import to_myst
 from kbook.scoring.selection import Candidate, Sweep
 
@@ -54,6 +58,29 @@ def test_the_figure_has_a_panel_a_method_and_can_be_printed(n):
     assert len(plot.data) == 4 * n and "state" in plot.data
     drawn = [line for line in plot.figure.axes[0].get_lines() if line.get_label() == "chosen"]
     assert [(round(float(x), 3), y) for x, y in zip(*drawn[0].get_data(), strict=True)] == [(0.04, 0.3)]
+
+
+def test_who_takes_part_is_told_part_by_part():
+    corpus = make_corpus(load_profile("smoke").corpus)
+    frame = half_frame(replace(corpus, forget_eval=corpus.forget_fit[3:], forget_fit=corpus.forget_fit[:3]))
+    assert frame["people"].tolist()[:2] == [3, 1] and frame["queries"].tolist()[:2] == [0, 4]
+    assert frame["ids"].iloc[0] == "pii-00000 to pii-00002"
+
+
+def test_candidates_are_grouped_by_where_they_act():
+    frame = candidate_frame([sweep("npo"), sweep("leace")])
+    parts = grouped(frame, {"npo": "weights", "leace": "activations"})
+    assert {name: sorted(set(part["method"])) for name, part in parts.items()} == {
+        "weights": ["npo"],
+        "run-time": ["leace"],
+    }
+    assert all("untreated" not in set(part["state"]) for part in parts.values())
+    assert list(grouped(candidate_frame([sweep("npo")]), {"npo": "weights"})) == ["weights"]
+
+
+def test_another_ceiling_may_choose_otherwise():
+    assert changes_in_words([sweep()], 0.05) == "none"
+    assert changes_in_words([sweep()], 0.4) == "npo (rate=0.4)"
 
 
 def test_tables_can_be_typeset():

@@ -122,8 +122,13 @@ def rate_frame(folder: Folder) -> pd.DataFrame:
 
 
 def channel_table(folder: Folder, split: str = "forget") -> pd.DataFrame:
+    """`channels_of` the folder's table."""
+    return channels_of(folder.panel, split)
+
+
+def channels_of(panel: Panel, split: str = "forget") -> pd.DataFrame:
     """CER of each channel over the rows in which it was observed, seeds pooled; a dash where it never was."""
-    frame = channel_frame(folder.panel, pooled=True)
+    frame = channel_frame(panel, pooled=True)
     frame = frame[frame["split"] == split]
     wide = frame.pivot(index=_PLACE, columns="channel", values="cer_available")
     return fit(in_lane_order(wide.reindex(columns=list(CHANNELS)).rename_axis(columns=None).reset_index()))
@@ -144,8 +149,13 @@ def reason_table(folder: Folder) -> pd.DataFrame:
 
 
 def gate_table(folder: Folder) -> pd.DataFrame:
+    """`gates_of` the folder's table."""
+    return gates_of(folder.panel)
+
+
+def gates_of(panel: Panel) -> pd.DataFrame:
     """Every gate with its figure, its threshold and what it was measured on."""
-    frame = gate_frame(folder.panel)
+    frame = gate_frame(panel)
     if frame.empty:
         return fit(frame)
     names = {"kind": "gate of", "id": "gate", "value": "value", "threshold": "threshold", "n": "n"}

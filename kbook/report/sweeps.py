@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
 
+from kbook.corpora.people import Corpus
+from kbook.keys import SPLITS
 from kbook.report import figures
 from kbook.report.figures import Plot
 from kbook.report.text import visible
-from kbook.scoring.selection import CEILING, Candidate, Sweep, in_words
+from kbook.scoring.selection import CEILING, Candidate, Sweep, choose, in_words
 
 LEAK, KEPT, COST, BROKEN = "leak on forget", "leak on retain", "retain cost", "degenerate"
 UNTREATED = "untreated"
@@ -106,3 +109,41 @@ def planes(frame: pd.DataFrame, ceiling: float = CEILING) -> Plot:
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return Plot(figure, frame[["method", "settings", COST, LEAK, "state"]].reset_index(drop=True))
+
+
+def half_frame(halves: Corpus) -> pd.DataFrame:
+    """Who takes part in a sweep: the parts of both fitting pools, and nobody else.
+
+    Args:
+        halves: as `kbook.sweeps.halved` cuts them.
+    """
+    uses = {"fit": "candidates are fitted on them", "eval": "asked about: decide between candidates"}
+    rows = []
+    for split, (part, use) in product(SPLITS, uses.items()):
+        people = halves.pool(split, part)
+        span = f"{people[0].id} to {people[-1].id}"
+        queries = len(halves.queries(split, part)) if part == "eval" else 0
+        rows.append({"fitting pool": split, "people": len(people), "ids": span, "queries": queries, "use": use})
+    return pd.DataFrame(rows)
+
+
+def grouped(frame: pd.DataFrame, families: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+    """Candidates without the untreated agent, by where their method acts: in the weights, or at run time.
+
+    Args:
+        frame: as `candidate_frame` gives it.
+        families: method → place of action.
+    """
+    tried = frame[frame["state"] != UNTREATED]
+    place = tried["method"].map(families).map(lambda family: "weights" if family == "weights" else "run-time")
+    return {name: part.reset_index(drop=True) for name, part in tried.groupby(place, sort=False)}
+
+
+def changes_in_words(sweeps: Sequence[Sweep], ceiling: float) -> str:
+    """Which methods would be given other settings under another ceiling."""
+    found = []
+    for sweep in sweeps:
+        other = choose(sweep.untreated.rates, [c.rates for c in sweep.candidates], ceiling)
+        if other.index != sweep.choice.index:
+            found.append(f"{sweep.method} ({sweep.candidates[other.index].label})")
+    return ", ".join(found) or "none"
