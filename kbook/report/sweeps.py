@@ -30,7 +30,8 @@ _LOOKS = {
 def candidate_frame(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     """Every candidate of every method, the untreated agent in the first row of each.
 
-    Unit: rates and cost are fractions; the cost is what the graded retain rate lost.
+    Unit: rates and cost are fractions; the cost is what the graded retain rate lost; seconds are of the fit and the
+    agent together.
     Missing: `fit` is empty where training reached its end, or where nothing is trained.
     """
     return pd.DataFrame([row for sweep in sweeps for row in _rows(sweep)])
@@ -40,8 +41,12 @@ def _rows(sweep: Sweep) -> list[dict[str, Any]]:
     choice = sweep.choice
     states = ["eligible" if allowed else "over the ceiling" for allowed in choice.eligible]
     states[choice.index] = "chosen"
-    everyone = ((UNTREATED, sweep.untreated), *zip(states, sweep.candidates, strict=True))
-    return [{"method": sweep.method, **_row(sweep, candidate), "state": state} for state, candidate in everyone]
+    rows = [_row(sweep, candidate) for candidate in (sweep.untreated, *sweep.candidates)]
+    seconds = [run.manifest.seconds for run in sweep.runs] or [float("nan")] * len(rows)
+    return [
+        {"method": sweep.method, **row, "seconds": took, "state": state}
+        for row, took, state in zip(rows, seconds, (UNTREATED, *states), strict=True)
+    ]
 
 
 def _row(sweep: Sweep, candidate: Candidate) -> dict[str, Any]:
