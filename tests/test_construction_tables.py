@@ -73,12 +73,18 @@ def test_the_control_shows_what_was_planted_and_by_what_it_was_caught(built):
     assert by_fault.loc["answer untranslated", tables.BY_REVIEW] == by_fault.loc["answer untranslated", "planted"]
 
 
-def test_a_fault_that_was_kept_is_missed_and_a_run_without_faults_has_no_rows():
+def test_a_fault_that_was_kept_is_missed():
     row = {"stage": "translations", "setting": "conditioned", "reason": "", "flag": "", "fault": "f"}
     made = (row, row | {"flag": "odd"}, row | {"reason": "review: stiff"}, row | {"fault": ""})
     (found,) = tables.control_frame(Funnel(made)).to_dict("records")
     assert (found["planted"], found["missed"], found["flagged"], found[tables.BY_REVIEW]) == (3, 1, 1, 1)
-    assert tables.control_frame(Funnel(made[3:])).empty
+
+
+def test_where_there_is_nothing_to_show_one_row_says_so():
+    control, reasons = tables.control_frame(Funnel(())), tables.reason_frame(Funnel(()))
+    assert control["fault"].tolist() == ["none planted"] and control["missed"].sum() == 0
+    assert reasons["reason"].tolist() == ["nothing was refused"] and reasons["common goal"].sum() == 0
+    assert tables.topic_frame(release(topic_pair(COMMON)))["target"].tolist() == ["none"]
 
 
 def test_counts_stand_beside_the_published_ones_in_columns_of_their_own(built):
@@ -119,7 +125,6 @@ def test_pairs_and_topics_are_shown_as_they_are():
     assert [len(tables.pair_frame(made, setting)) for setting in SETTINGS] == [2, 2]
     assert tables.pair_frame(made, "conditioned", most=1)["topic pair"].tolist() == [FRENCH]
     assert tables.topic_frame(made)[["source", "rationale"]].values.tolist() == [["French", "why not"]]
-    assert tables.topic_frame(release(topic_pair(COMMON))).empty
 
 
 def test_rounds_of_the_audit_are_summed_up(built):

@@ -1,9 +1,11 @@
 """A provider that asks models: what it sends holds what it should and no more, and replies are read strictly."""
 
+import itertools
 import json
 from collections.abc import Callable
 
 import pytest
+from chat_server import completion, running
 from tiny_world import TinyWorld, subjects
 
 from kbook.construction.chat import Endpoint, Usage
@@ -99,6 +101,35 @@ def test_the_whole_construction_runs_on_models_and_gives_what_the_world_gives(tm
     known = construct(subjects(WORLD), WorldProvider(WORLD), settings, store=Store(tmp_path / "world"))
     assert asked.release == known.release.__class__(known.release.topic_pairs, asked.release.provenance)
     assert asked.release.provenance["made by"] == "writer+reviewer-7b"
+
+
+def test_the_whole_construction_runs_on_a_server_that_often_fails_and_asks_nothing_twice(tmp_path):
+    oracle, numbers = Oracle(), itertools.count(1)
+
+    def answer(request):
+        number = next(numbers)
+        if number % 11 == 0:
+            return (429, b"") if number % 2 else (500, b"oops")
+        if number % 13 == 0:
+            return 200, completion("I would rather not.")
+        system, user = (message["content"] for message in request["messages"])
+        task = next(name for name, text in TASKS.items() if text in system)
+        return 200, completion(json.dumps(oracle(task, json.loads(user))))
+
+    settings = Settings(quota=1, languages=("ar", "en"), attempts=6)
+    with running() as server:
+        server.answer = answer
+        endpoints = (Endpoint(server.url, name, "", 6e7, max_tokens=99) for name in ("org/writer", "reviewer"))
+        made = EndpointProvider.of(*endpoints, tmp_path / "replies")
+        for client in (made.writer, made.reviewer):
+            client.sleep = lambda seconds: None
+        built = construct(subjects(WORLD), made, settings, store=Store(tmp_path / "one"))
+        n = len(server.asked)
+        again = construct(subjects(WORLD), made, settings, store=Store(tmp_path / "two"))
+        assert len(server.asked) == n
+    known = construct(subjects(WORLD), WorldProvider(WORLD), settings, store=Store(tmp_path / "world"))
+    assert built.release.topic_pairs == again.release.topic_pairs == known.release.topic_pairs
+    assert sum(usage.requests for usage in made.usage.values()) < n
 
 
 def test_the_back_translator_is_told_the_translation_alone_and_the_reviewer_no_verdict():

@@ -1,11 +1,12 @@
 """Topic pairs before the construction: rules of stage 1, each broken in turn."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 from tiny_world import TinyWorld, subjects
 
-from kbook.construction.topics import check_subjects
+from kbook.construction.topics import check_subjects, read_subjects
 from kbook.errors import KBookError
 
 PAIRS = subjects(TinyWorld())
@@ -33,3 +34,24 @@ def test_a_broken_rule_is_named(pair, message):
     others = [each for each in PAIRS if {each.target.id} != {pair.target.id}]
     with pytest.raises(KBookError, match=message):
         check_subjects([*others, pair])
+
+
+def written(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_topic_pairs_are_read_from_a_file_of_records(tmp_path):
+    assert read_subjects(written(tmp_path / "pairs.jsonl", *map(asdict, PAIRS))) == PAIRS
+    short = {name: value for name, value in asdict(PAIRS[0]).items() if name not in ("source", "rationale")}
+    assert read_subjects(written(tmp_path / "short.jsonl", short | {"seen by": "a curator"})) == PAIRS[:1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"target": None}, {"target": {"id": "ax"}}, {"id": 3}, {"target": ["ax"]}, {"domain": None}],
+    ids=["no target", "half a target", "a number", "a list", "no domain"],
+)
+def test_a_record_that_is_no_topic_pair_is_named(tmp_path, change):
+    with pytest.raises(KBookError, match="pairs.jsonl, record 2: is no topic pair"):
+        read_subjects(written(tmp_path / "pairs.jsonl", asdict(PAIRS[1]), asdict(PAIRS[0]) | change))

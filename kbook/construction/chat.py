@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,12 @@ class ChatClient:
 
     def _post(self, request: Mapping[str, Any]) -> httpx.Response:
         url = f"{self.endpoint.url.rstrip('/')}/chat/completions"
-        return httpx.post(url, json=dict(request), headers=self._headers(), timeout=self.endpoint.timeout_s)
+        return self._http.post(url, json=dict(request), headers=self._headers())
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        """One connection pool for all requests, which several threads may share."""
+        return httpx.Client(timeout=self.endpoint.timeout_s)
 
     def _headers(self) -> dict[str, str]:
         name = self.endpoint.key_variable

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from kbook.corpora.units import SETTINGS, check_distinct, source_of
 from kbook.corpora.worlds import Pairing, World
 from kbook.errors import KBookError, unknown_name
+from kbook.files import read_jsonl
 from kbook.text import folded
 
 
@@ -51,6 +55,31 @@ def _subject(world: World, pair: Pairing) -> Subject:
     target, neighbour = (Topic(t.id, t.name["en"], world.article(t, "en")) for t in (pair.target, pair.neighbour))
     why = f"{pair.rationale.category}: {pair.rationale.evidence}" if pair.rationale else None
     return Subject(pair.id, pair.setting, pair.domain, target, neighbour, pair.source, why)
+
+
+def read_subjects(path: Path | str) -> tuple[Subject, ...]:
+    """Read topic pairs with their articles from a file of records, one pair a line, and check them.
+
+    Fields of other names are not read.
+
+    Example of a record::
+
+        {"id": "de_two_lamps", "setting": "conditioned", "domain": "lamps", "source": "de", "rationale": "legal: ...",
+         "target": {"id": "a", "name": "Lamp A", "article": "..."}, "neighbour": {"id": "b", ...}}
+
+    Raises:
+        KBookError: a line is no JSON object, or a field is missing or no text; as `check_subjects`.
+    """
+    subjects = []
+    for number, row in enumerate(read_jsonl(Path(path)), 1):
+        try:
+            subjects.append(TypeAdapter(Subject).validate_python(row))
+        except ValidationError as error:
+            field = ".".join(map(str, error.errors()[0]["loc"]))
+            remedy = "Give each pair id, setting, domain, target, neighbour, and source and rationale if conditioned"
+            raise KBookError(f"is no topic pair, look at {field}", f"{path}, record {number}", remedy) from None
+    check_subjects(subjects)
+    return tuple(subjects)
 
 
 def check_subjects(subjects: Iterable[Subject]) -> None:

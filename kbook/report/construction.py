@@ -24,11 +24,11 @@ STAGES = {
 }
 KEPT, UNNEEDED, BY_RULE, BY_BACK, BY_REVIEW, SILENT = (
     "kept",
-    "sound, not needed",
-    "refused by a rule",
-    "refused by back-translation",
-    "refused by review",
-    "no usable reply",
+    "not needed",
+    "by a rule",
+    "by back-translation",
+    "by review",
+    "no reply",
 )
 FLAGGED, MISSED = "flagged", "missed"
 CATCHERS = (BY_RULE, FLAGGED, BY_BACK, BY_REVIEW, MISSED)
@@ -77,7 +77,10 @@ def reason_frame(funnel: Funnel) -> pd.DataFrame:
     order = list(STAGES.values())
     rows = sorted(counts.items(), key=lambda each: (order.index(each[0][0]), -each[1].total()))
     columns = [{_COLUMNS[setting]: found[setting] for setting in SETTINGS} for _, found in rows]
-    return pd.DataFrame([{"stage": s, "reason": r, **c} for ((s, r), _), c in zip(rows, columns, strict=True)])
+    return _table(
+        [{"stage": s, "reason": r, **c} for ((s, r), _), c in zip(rows, columns, strict=True)],
+        {"stage": "none", "reason": "nothing was refused", **dict.fromkeys(_COLUMNS.values(), 0)},
+    )
 
 
 def control_frame(funnel: Funnel) -> pd.DataFrame:
@@ -95,7 +98,7 @@ def control_frame(funnel: Funnel) -> pd.DataFrame:
         {"stage": STAGES[stage], "fault": fault, "planted": n.total(), **{who: n[who] for who in CATCHERS}}
         for (stage, fault), n in sorted(counts.items(), key=lambda each: (order.index(each[0][0]), each[0][1]))
     ]
-    return pd.DataFrame(rows, columns=["stage", "fault", "planted", *CATCHERS])
+    return _table(rows, {"stage": "none", "fault": "none planted", "planted": 0, **dict.fromkeys(CATCHERS, 0)})
 
 
 def statistics_frame(release: Release, funnel: Funnel | None, paper: Published) -> pd.DataFrame:
@@ -185,7 +188,12 @@ def topic_frame(release: Release) -> pd.DataFrame:
         }
         for pair in release.of_setting("conditioned")
     ]
-    return pd.DataFrame(rows, columns=["source", "target", "neighbour", "rationale"])
+    return _table(rows, dict.fromkeys(("source", "target", "neighbour", "rationale"), "none"))
+
+
+def _table(rows: list[dict[str, Any]], none: dict[str, Any]) -> pd.DataFrame:
+    """A frame of the rows, or of the one row that says that there are none."""
+    return pd.DataFrame(rows or [none])
 
 
 def audit_frame(release: Release, rounds: int = 20, per_round: int = 100, seed: int = 0) -> pd.DataFrame:
