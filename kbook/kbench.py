@@ -333,8 +333,9 @@ class KBench:
         skipped: list[NotApplicable] = []
         for lane in lanes:
             for method in methods or self.profile.panel:
-                if reason := why_not(method_class(method), lane):
-                    skipped.append(NotApplicable(lane, method, reason))
+                cls = method_class(method)
+                if reason := why_not(cls, lane):
+                    skipped.append(NotApplicable(lane, cls.name, reason))
                     continue
                 places = [(split, seed) for split in splits for seed in self.profile.cells.seeds]
                 runs += [self.cell(lane, method, split, seed, **options) for split, seed in places]

@@ -267,6 +267,18 @@ def test_a_method_may_be_brought_from_a_file(bench: KBench, tmp_path: Path) -> N
     assert bench.cell("C", f"{file}::Mute", "forget", 0).digest != run.digest
 
 
+def test_a_brought_method_goes_by_its_own_name_where_it_does_not_apply(bench: KBench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from kbook.methods.contract import Intervention\n"
+        "class Mute(Intervention):\n"
+        "    name, title, family, source = 'mute', 'Mute', 'text', 'here'\n"
+        "    lanes, reason = ('P',), 'it cannot'\n"
+    )
+    grid = bench.grid(methods=[f"{file}::Mute"], lanes=["C"])
+    assert [(n.method, n.reason) for n in grid.not_applicable] == [("mute", "it cannot")]
+
+
 def test_a_method_is_fitted_on_the_fitting_pools_and_told_the_list(bench: KBench, monkeypatch: Any) -> None:
     contexts = []
 
