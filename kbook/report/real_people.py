@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from kbook.corpora.people import Corpus, Person
 from kbook.keys import FIELDS
+from kbook.report.folders import channels_of
 from kbook.report.published import Published, published
+from kbook.report.rates import arranged
+from kbook.scoring.panel import Panel
 
 LANE = "R-struct"
 
@@ -23,6 +26,11 @@ def person_frame(people: Iterable[Person], corpus: Corpus) -> pd.DataFrame:
     known = [field for field in FIELDS if any(person.value(field) for person in corpus.members)]
     asked = {field: f"{field} (asked for)" if field in corpus.fields else field for field in known}
     return pd.DataFrame([{"name": p.name, **{asked[f]: p.value(f) for f in known}} for p in people])
+
+
+def channel_frame(panel: Panel, methods: Sequence[str]) -> pd.DataFrame:
+    """CER of each channel on the forget split, the untreated agent first, then the methods as given."""
+    return arranged(channels_of(panel).assign(base=""), methods).drop(columns=["base", "lane"])
 
 
 def published_figures() -> Published:
