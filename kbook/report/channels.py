@@ -42,6 +42,11 @@ def showing(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(c for c, cer in zip(CHANNELS, scores.cer[0], strict=True) if cer == 1)
 
 
+def likeness(row: Mapping[str, Any]) -> float:
+    """How much of the value the final answer shows: its severity, 0 to 1; nan without a healthy answer."""
+    return float(score_rows([row], _ANY).severity[0, CHANNELS.index("answer")])
+
+
 def leak_table(rows: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """One named trace a row, one channel a column: 1 where the channel shows the value."""
     found = {name: showing(row) for name, row in rows.items()}

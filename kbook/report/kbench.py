@@ -22,6 +22,9 @@ from kbook.scoring.comparisons import BASELINE
 from kbook.scoring.frames import budget_frame, cell_frame, channel_frame, topology_frame, verdict_frame
 from kbook.scoring.panel import Panel
 
+ANY = "any channel"
+"""OR(all) where it stands among the channels."""
+
 # ---- people and lanes --------------------------------------------------------------------------------------
 
 
@@ -144,24 +147,31 @@ def loss_frame(curves: Mapping[str, Iterable[tuple[int, float]]]) -> pd.DataFram
 # ---- channels, topology, verdicts --------------------------------------------------------------------------
 
 
-def baseline_frame(panel: Panel, split: str = "forget") -> pd.DataFrame:
-    """Leak rate of each lane and channel of the untreated agent (all rows), with OR(all) as the last row of a lane."""
-    cells = cell_frame(panel, pooled=True).assign(channel="any channel")
+def channel_rates(panel: Panel, split: str = "forget") -> pd.DataFrame:
+    """Leak rate of each base, lane, method and channel (all rows), with OR(all) as the last row of each."""
+    cells = cell_frame(panel, pooled=True).assign(channel=ANY)
     cells = cells.rename(columns={"or_all": "rate", "or_all_lo": "low", "or_all_hi": "high"})
     channels = channel_frame(panel, pooled=True)
     channels = channels.rename(columns={"cer_all": "rate", "cer_all_lo": "low", "cer_all_hi": "high"})
     both = pd.concat([channels, cells])
-    both = both[(both["split"] == split) & (both["method"] == "none")]
-    order = {name: i for i, name in enumerate((*CHANNELS, "any channel"))}
-    both = both.assign(place=both["channel"].map(order), where=both["lane"].map(LANES.index))
-    columns = ["lane", "channel", "rate", "low", "high"]
-    return both.sort_values(["where", "place"])[columns].reset_index(drop=True)
+    both = both[both["split"] == split]
+    order = {name: i for i, name in enumerate((*CHANNELS, ANY))}
+    where, treated = both["lane"].map(LANES.index), both["method"] != BASELINE
+    both = both.assign(place=both["channel"].map(order), where=where, treated=treated)
+    both = both.sort_values(["base", "where", "treated", "method", "place"], ignore_index=True)
+    return both[["base", "lane", "method", "channel", "rate", "low", "high"]]
+
+
+def baseline_frame(panel: Panel, split: str = "forget") -> pd.DataFrame:
+    """`channel_rates` of the untreated agent."""
+    rates = channel_rates(panel, split)
+    return rates[rates["method"] == BASELINE].drop(columns=["base", "method"]).reset_index(drop=True)
 
 
 def beside_published(frame: pd.DataFrame, base: str) -> pd.DataFrame:
     """`baseline_frame` with the paper's CER of one base in a column of its own, where the paper prints one."""
     paper = published("kbench_baseline_channels").frame
-    paper = paper[paper["base"] == base].replace({"channel": {"or_all": "any channel"}})
+    paper = paper[paper["base"] == base].replace({"channel": {"or_all": ANY}})
     column = f"{base} cer{MARK}"
     found = paper.set_index(["lane", "channel"])["cer" + MARK].rename(column)
     return frame.join(found, on=["lane", "channel"])
