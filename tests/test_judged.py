@@ -27,14 +27,15 @@ def test_in_is_kept_and_refused(made):
         assert step.n_in == step.n_kept + sum(step.reasons.values())
         assert step.n_kept == funnel.n_kept(step.stage, step.setting) >= sum(step.flags.values())
     assert sum(each.n_planted for each in funnel.planted) == sum(bool(row["fault"]) for row in made)
-    assert all(each.n_caught <= each.n_planted for each in funnel.planted)
+    assert all(0 <= each.n_missed <= each.n_planted for each in funnel.planted)
 
 
 def test_a_planted_fault_is_caught_by_a_refusal_or_a_flag_and_missed_otherwise():
     row = {"stage": "a", "setting": "x", "flag": "", "reason": "", "fault": "f"}
     made = (row, row | {"reason": "bad"}, row | {"flag": "odd"}, row | {"fault": ""})
     (planted,) = Funnel(made).planted
-    assert (planted.n_planted, planted.n_caught) == (3, 2)
+    assert (planted.n_planted, planted.n_flagged, planted.n_missed) == (3, 1, 1)
+    assert planted.reasons == {"": 2, "bad": 1}
 
 
 def test_kept_counts_can_be_asked_by_field():

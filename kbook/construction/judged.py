@@ -46,12 +46,26 @@ class Step:
 
 @dataclass(frozen=True)
 class Planted:
-    """Faults of one kind that were planted on purpose in one stage, and how many of them a check refused or flagged."""
+    """What became of the faults of one kind that were planted on purpose in one stage.
+
+    Args:
+        stage, fault: where, and of which kind.
+        reasons: why they were refused → how many; "" for those that were kept.
+        n_flagged: how many of those that were kept were flagged, so that later stages do not use them.
+    """
 
     stage: str
     fault: str
-    n_planted: int
-    n_caught: int
+    reasons: Mapping[str, int]
+    n_flagged: int
+
+    @property
+    def n_planted(self) -> int:
+        return sum(self.reasons.values())
+
+    @property
+    def n_missed(self) -> int:
+        return self.reasons.get("", 0) - self.n_flagged
 
 
 @dataclass(frozen=True)
@@ -70,15 +84,12 @@ class Funnel:
 
     @property
     def planted(self) -> tuple[Planted, ...]:
-        """The control: faults that the provider planted, by stage and kind, and how many were caught."""
-        total: Counter[tuple[str, str]] = Counter()
-        caught: Counter[tuple[str, str]] = Counter()
+        """The control: faults that the provider planted, by stage and kind, in the order of first appearance."""
+        groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for row in self.rows:
-            if row.get("fault"):
-                place = (row["stage"], row["fault"])
-                total[place] += 1
-                caught[place] += bool(row["reason"] or row.get("flag"))
-        return tuple(Planted(*place, n, caught[place]) for place, n in total.items())
+            if row["fault"]:
+                groups.setdefault((row["stage"], row["fault"]), []).append(row)
+        return tuple(_planted(*names, rows) for names, rows in groups.items())
 
     def n_kept(self, stage: str, setting: str, **where: Any) -> int:
         """How many rows of a stage and setting were kept, of those whose fields have the values of ``where``."""
@@ -88,6 +99,11 @@ class Funnel:
 
 def _step(stage: str, setting: str, rows: list[Mapping[str, Any]]) -> Step:
     reasons = Counter(row["reason"] for row in rows if row["reason"])
-    flags = Counter(row["flag"] for row in rows if row.get("flag") and not row["reason"])
+    flags = Counter(row["flag"] for row in rows if row["flag"] and not row["reason"])
     n_kept = len(rows) - reasons.total()
     return Step(stage, setting, len(rows), n_kept, dict(reasons.most_common()), dict(flags.most_common()))
+
+
+def _planted(stage: str, fault: str, rows: list[Mapping[str, Any]]) -> Planted:
+    flagged = sum(bool(row["flag"]) and not row["reason"] for row in rows)
+    return Planted(stage, fault, Counter(row["reason"] for row in rows), flagged)

@@ -88,16 +88,14 @@ def control_frame(funnel: Funnel) -> pd.DataFrame:
 
     A flagged thing is caught: the stages after it do not use it.
     """
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in funnel.rows:
-        if row["fault"]:
-            caught = FLAGGED if row["flag"] else fate(row["reason"])
-            counts.setdefault((row["stage"], row["fault"]), Counter())[MISSED if caught == KEPT else caught] += 1
     order = list(STAGES)
-    rows = [
-        {"stage": STAGES[stage], "fault": fault, "planted": n.total(), **{who: n[who] for who in CATCHERS}}
-        for (stage, fault), n in sorted(counts.items(), key=lambda each: (order.index(each[0][0]), each[0][1]))
-    ]
+    rows = []
+    for each in sorted(funnel.planted, key=lambda each: (order.index(each.stage), each.fault)):
+        by: Counter[str] = Counter({FLAGGED: each.n_flagged, MISSED: each.n_missed})
+        for reason, n in each.reasons.items():
+            by[fate(reason)] += n
+        counts = {who: by[who] for who in CATCHERS}
+        rows.append({"stage": STAGES[each.stage], "fault": each.fault, "planted": each.n_planted, **counts})
     return _table(rows, {"stage": "none", "fault": "none planted", "planted": 0, **dict.fromkeys(CATCHERS, 0)})
 
 
