@@ -173,6 +173,20 @@ def test_a_unit_that_one_language_lacks_is_left_out_with_its_partner(tmp_path):
     assert last.reasons == {"a translation was given up": 1}
 
 
+def test_holdout_units_go_with_the_last_pair_of_their_topics(tmp_path):
+    class NoPairs(WorldProvider):
+        def write_families(self, cards, n, attempt):
+            if n > 1 and cards[0].id.startswith("common_ax"):
+                raise NoUsableReply
+            return super().write_families(cards, n, attempt)
+
+    built = made(Store(tmp_path), NoPairs(WORLD), Settings(quota=4, attempts=1))
+    assert [pair.id for pair in built.release.topic_pairs] == ["common_cu", "sw_em"]
+    last = next(step for step in built.funnel.steps if (step.stage, step.setting) == ("release", "common-goal"))
+    assert last.reasons == {"its questions were given up": 4, "no pair of its topics is left": 4}
+    assert last.n_kept == 4 + len(built.release.units("holdout", "common-goal"))
+
+
 def test_the_seed_draws_other_holdout_units_and_leaves_the_pairs(tmp_path, sound):
     few = Settings(quota=4, holdout=0.5)
     one, other = (made(Store(tmp_path), settings=few, seed=seed).release for seed in (0, 1))

@@ -118,10 +118,11 @@ def assembled(
     families, said = list(families), _by_question(translations)
     units = {(row["unit_of"], row["role"]): _unit(row, said, settings) for row in ready(families)}
     names = dict.fromkeys((row["setting"], row["topic_pair"], row["unit_of"], row["kind"]) for row in families)
+    reasons = {name: _why_incomplete(units, name, kind, len(settings.languages)) for *_, name, kind in names}
+    alive = {topic_pair for _, topic_pair, name, kind in names if kind == "pair" and not reasons[name]}
     rows = []
     for setting, topic_pair, name, kind in names:
-        roles = ("forget", "retain") if kind == "pair" else ("holdout",)
-        reason = _why_incomplete([units.get((name, role)) for role in roles], len(settings.languages))
+        reason = reasons[name] or ("" if topic_pair in alive else "no pair of its topics is left")
         rows.append(_row("release", setting, topic_pair, name, reason, kind=kind))
     whole = {row["item"] for row in rows if not row["reason"]}
     pairs = [_topic_pair(subject, families, units, whole) for subject in subjects]
@@ -259,10 +260,12 @@ def _other_language(qa: QA, row: Row, language: str) -> QA:
     )
 
 
-def _why_incomplete(units: Sequence[Unit | None], n_languages: int) -> str:
-    if None in units:
+def _why_incomplete(units: Mapping[tuple[str, str], Unit], name: str, kind: str, n_languages: int) -> str:
+    """Why a pair or holdout unit lacks a question; "" if it has them all."""
+    found = [units.get((name, role)) for role in (("forget", "retain") if kind == "pair" else ("holdout",))]
+    if None in found:
         return "its questions were given up"
-    return "" if all(len(unit.qas) == n_languages for unit in units if unit) else "a translation was given up"
+    return "" if all(len(unit.qas) == n_languages for unit in found if unit) else "a translation was given up"
 
 
 def _topic_pair(
