@@ -57,7 +57,7 @@ def test_replicates_that_differ_alike_everywhere_are_all_rest():
     assert eta(table) == pytest.approx({"method": 0, "base": 0, "method × base": 0, REST: 1}, abs=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(4, 3, 3), (2, 2, 2), (6, 1, 3), (1, 3, 2), (5, 3, 1), (5, 1, 1)])
+@pytest.mark.parametrize("shape", [(4, 3, 3), (2, 2, 2), (6, 1, 3), (1, 3, 2), (5, 3, 1)])
 def test_what_is_known_adds_up_to_one(shape):
     assert np.nansum(list(eta(random_table(shape)).values())) == pytest.approx(1)
 
@@ -93,7 +93,7 @@ def test_chance_is_the_mean_over_values_dealt_out_at_random():
         pytest.param((4, 1, 3), {"base": "only one base", "method × base": "only one base"}, id="one base"),
         pytest.param((4, 3, 1), {"method × base": "only one seed"}, id="one seed"),
         pytest.param((1, 3, 3), {"method": "only one method", "method × base": "only one method"}, id="one method"),
-        pytest.param((4, 1, 1), dict.fromkeys(EFFECTS, "only one"), id="one base and one seed"),
+        pytest.param((4, 1, 1), dict.fromkeys(EFFECTS, "only one") | {REST: "nothing"}, id="one base and one seed"),
         pytest.param((4, 3, 3), {}, id="nothing is missing in a whole grid"),
     ],
 )
@@ -102,7 +102,7 @@ def test_what_cannot_be_told_is_missing_with_the_reason_and_not_zero(shape, unkn
     assert {name for name, share in shares.items() if np.isnan(share.eta2)} == set(unknown)
     assert {name for name, share in shares.items() if share.reason} == set(unknown)
     assert all(share.reason.startswith(unknown[name]) for name, share in shares.items() if share.reason)
-    assert sum(share.df for share in shares.values()) == np.prod(shape) - 1
+    assert sum(share.df for share in shares.values()) == (np.prod(shape) - 1 if len(unknown) < 4 else 0)
 
 
 def test_with_one_seed_the_interaction_goes_to_the_rest():

@@ -109,8 +109,8 @@ def variance_shares(
     Shape: (a, b, r), and (resamples, a, b, r) → four shares.
     Unit: η², fractions in [0, 1] that add up to 1.
     Missing: a factor of one level has no effect that could be seen, and neither has an interaction with it; with one
-        replicate the highest effect cannot be told from the rest; a table of equal values has no variance to divide.
-        These are nan, with the reason.
+        replicate the highest effect cannot be told from the rest, and a rest of which nothing can be told apart is no
+        share; a table of equal values has no variance to divide. These are nan, with the reason.
     Raises:
         KBookError: a value is missing.
     Source: protocol A §4.7, η² = SS / SS_total.
@@ -128,8 +128,8 @@ def variance_shares(
     found = Interval(eta2, nothing, nothing) if drawn is None else interval(eta2, _shares(drawn, known), confidence)
     names, degrees = (*factors, " × ".join(factors), REST), _pooled(_degrees(table.shape), known)
     chance = ratio(degrees, np.full(len(degrees), table.size - 1))
-    flat = "all values are equal" if np.isnan(eta2).all() else ""
-    why = [reason or flat for reason in (*reasons, "")]
+    flat = "all values are equal" if known.any() else "nothing can be told apart from it"
+    why = [reason or flat * bool(np.isnan(share)) for reason, share in zip((*reasons, ""), eta2, strict=True)]
     columns = (np.nan_to_num(degrees).astype(int).tolist(), *(end.tolist() for end in found), chance.tolist())
     return tuple(Share(*row) for row in zip(names, *columns, why, strict=True))
 
@@ -150,9 +150,9 @@ def _degrees(shape: tuple[int, ...]) -> Floats:
 
 
 def _pooled(parts: Floats, known: np.ndarray) -> Floats:
-    """Put the parts that cannot be seen with the rest, and leave them missing. Shape: (…, 4)."""
+    """Put the parts that cannot be seen with the rest and leave them missing; if none is seen, all are. Shape: (…, 4)."""
     effects, rest = parts[..., :3], parts[..., 3:]
-    hidden = np.where(known, 0.0, effects).sum(axis=-1, keepdims=True)
+    hidden = np.where(known, 0.0, effects).sum(axis=-1, keepdims=True) if known.any() else np.nan
     return np.concatenate([np.where(known, effects, np.nan), rest + hidden], axis=-1)
 
 
