@@ -64,6 +64,16 @@ def test_a_fence_is_longer_than_any_within():
     )
 
 
+def test_what_is_long_stands_whole_in_a_box_with_an_inert_title():
+    folded = Artifact("tab-a-b", "A caption.", MEASURED, "x\n1\n", body="| x |", fold="All <b>rows</b>\n`now`")
+    opening, *body, closing = artifact_markdown(folded, "a").split("\n")
+    assert opening.endswith(r"{dropdown} All \<b\>rows\<\/b\> ↵ \`now\`")
+    fence = opening.split("{")[0]
+    assert closing == fence and not any(line.startswith(fence) for line in body)
+    opened = Artifact("tab-a-b", "A caption.", MEASURED, "x\n1\n", body="| x |")
+    assert artifact_markdown(opened, "a") in "\n".join(body)
+
+
 def test_numbers_reach_prose_and_published_ones_are_marked():
     ours = show({NUMBER_MIME: {"key": "rate", "value": 0.123, "kind": "measured"}, "text/plain": "rate"})
     theirs = show({NUMBER_MIME: {"key": "paper", "value": 0.5, "kind": "published"}, "text/plain": "paper"})

@@ -99,6 +99,7 @@ class Artifact:
         svg, alt: the picture and its description, for a figure.
         body: the table's MyST, for a table.
         preview: the table's HTML in JupyterLab.
+        fold: title of the closed box in which it stands; "" for what is open at once.
     """
 
     key: str
@@ -109,6 +110,7 @@ class Artifact:
     alt: str = ""
     body: str = ""
     preview: str = field(default="", repr=False)
+    fold: str = ""
 
     def payload(self) -> dict[str, Any]:
         """The artifact as JSON values."""

@@ -118,7 +118,16 @@ def rerun_command(name: str, parameters: Sequence[Parameter], values: Mapping[st
 
 
 def artifact_markdown(artifact: Artifact, folder: str) -> str:
-    """Write a figure or table as MyST: label, number, caption, data link, and its provenance below it."""
+    """Write a figure or table as MyST: label, number, caption, data link, and its provenance below it.
+
+    What is long may stand in a box that readers open.
+    """
+    body = _artifact_body(artifact, folder)
+    title = f"{{dropdown}} {escape_text(artifact.fold)}"
+    return _fenced([title, "", body], mark=":") if artifact.fold else body
+
+
+def _artifact_body(artifact: Artifact, folder: str) -> str:
     if artifact.svg:
         lines = [f"{{figure}} {folder}/{artifact.key}.svg", f":name: {artifact.key}"]
         lines += [f":alt: {json.dumps(artifact.alt, ensure_ascii=False)}", "", artifact.caption]

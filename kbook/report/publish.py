@@ -56,6 +56,7 @@ def publish_figure(
     runs: Iterable[RunLike] = (),
     kind: str = MEASURED,
     sources: Source | Sequence[Source] = (),
+    fold: str = "",
 ) -> None:
     """Publish a figure with the data behind it.
 
@@ -68,6 +69,7 @@ def publish_figure(
         kind: "measured", "published", "constructed" (nothing was measured) or "scored" (from transcripts that
             were given).
         sources: the published tables behind columns named `… (published)`, or the transcripts.
+        fold: title of a closed box to put it into, for what only some readers need.
     Raises:
         KBookError: caption or alt are missing, text is too small to print, published and measured numbers
             share a column, or the runs or sources do not fit the kind.
@@ -80,7 +82,8 @@ def publish_figure(
     provenance = _provenance(key, data, runs, kind, sources)
     svg = figures.to_svg(figure, key)
     _close(figure)
-    _show(Artifact(key, _words(caption, "caption", key), provenance, tables.to_csv(data), svg=svg, alt=alt))
+    caption = _words(caption, "caption", key)
+    _show(Artifact(key, caption, provenance, tables.to_csv(data), svg=svg, alt=alt, fold=fold))
 
 
 def publish_table(
@@ -92,13 +95,14 @@ def publish_table(
     kind: str = MEASURED,
     formats: Mapping[str, str] | None = None,
     sources: Source | Sequence[Source] = (),
+    fold: str = "",
 ) -> None:
     """Publish a table; the CSV beside it holds the same columns in full precision.
 
     Args:
         key: `tab-<chapter>-<slug>`; refer to the table by {numref}`key`.
         frame: at most 100 rows, its columns named for readers; its index is not shown.
-        caption, runs, kind, sources: as in `publish_figure`.
+        caption, runs, kind, sources, fold: as in `publish_figure`.
         formats: column → format specification; floats get ".3f" otherwise.
     Raises:
         KBookError: as `publish_figure` and `tables.to_myst`.
@@ -108,7 +112,7 @@ def publish_table(
     provenance = _provenance(key, frame, runs, kind, sources)
     preview = frame.to_html(index=False, border=0)
     caption = _words(caption, "caption", key)
-    _show(Artifact(key, caption, provenance, tables.to_csv(frame), body=body, preview=preview))
+    _show(Artifact(key, caption, provenance, tables.to_csv(frame), body=body, preview=preview, fold=fold))
 
 
 def publish_trace(
@@ -119,13 +123,14 @@ def publish_trace(
     runs: Iterable[RunLike] = (),
     kind: str = MEASURED,
     matcher: str = "published",
+    fold: str = "",
 ) -> None:
     """Publish one trace of an agent step by step, each step with its channels and the secret where it shows.
 
     Args:
         key: `tab-<chapter>-<slug>`: a trace is a table of its steps.
         row: one row of a transcript in the official format; its text is shown as inert text.
-        caption, runs, kind: as in `publish_figure`.
+        caption, runs, kind, fold: as in `publish_figure`.
         matcher: name of the matcher that says where the value shows.
     """
     _check_key(key, "tab")
@@ -139,6 +144,7 @@ def publish_trace(
         tables.to_csv(data),
         body=traces.to_myst(steps),
         preview=data.to_html(index=False, border=0),
+        fold=fold,
     )
     _show(artifact)
 
