@@ -114,3 +114,39 @@ def test_panels_of_intervals_can_share_their_limits():
     shared = figures.intervals(RATES, **look, limits=figures.FRACTIONS).figure
     assert {axis.get_xlim() for axis in shared.axes} == {figures.FRACTIONS}
     assert len({axis.get_xlim() for axis in figures.intervals(RATES, **look).figure.axes}) == 2
+
+
+WORDS = pd.DataFrame(
+    [
+        {"judged": judged, "method": method, "lane": lane, "verdict": "measured failure", "note": "0.35"}
+        for judged in ("forget", "retain")
+        for method in ("eco", "npo", "star")
+        for lane in ("P", "C", "R-text", "R-struct")
+    ]
+)
+WORD_LOOK = {"row": "method", "column": "lane", "verdict": "verdict", "colors": {"measured failure": "#E59A8A"}}
+
+
+def test_words_are_broken_into_lines_that_fit_their_cell_and_rows_grow_with_them():
+    wide = figures.verdicts(WORDS[WORDS["judged"] == "forget"], **WORD_LOOK).figure
+    narrow = figures.verdicts(WORDS, **WORD_LOOK, panel="judged").figure
+    (text, *_), (broken, *_) = (figure.axes[0].texts for figure in (wide, narrow))
+    assert text.get_text() == "measured failure" and broken.get_text() == "measured\nfailure"
+    assert narrow.get_figheight() > wide.get_figheight()
+    for axis in narrow.axes:
+        cell = axis.get_window_extent().width / 4
+        assert all(text.get_window_extent().width < cell for text in axis.texts)
+
+
+def test_matrices_side_by_side_have_a_title_and_all_their_cells():
+    plot = figures.verdicts(WORDS, **WORD_LOOK, panel="judged", detail="note")
+    assert [axis.get_title("left") for axis in plot.figure.axes] == ["forget", "retain"]
+    assert [len(axis.patches) for axis in plot.figure.axes] == [12, 12] and len(plot.data) == len(WORDS)
+    assert plot.figure.axes[1].texts[0].get_text().endswith("\n0.35")
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_nothing_to_show_gives_an_empty_figure_and_no_error(name):
+    plot = BUILDERS[name](RATES.iloc[:0])
+    assert plot.data.empty
+    figures.to_svg(plot.figure, "fig-a-b")

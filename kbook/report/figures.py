@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -27,6 +28,8 @@ WIDTHS = {"full": 6.5, "half": 3.4}
 MIN_POINTS = 8.0
 FRACTIONS = (-0.04, 1.04)
 """Limits of an axis of fractions, with room for the marks at its ends."""
+LETTER = 0.07
+"""Mean width of a letter of 8 points, in inches."""
 
 # Okabe and Ito's palette, told apart by all common kinds of colour vision and, by lightness, in grey.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -213,30 +216,43 @@ def shares(frame: pd.DataFrame, *, row: str, part: str, share: str, label: str =
 
 @look()
 def verdicts(
-    frame: pd.DataFrame, *, row: str, column: str, verdict: str, colors: Mapping[str, str], detail: str = ""
+    frame: pd.DataFrame,
+    *,
+    row: str,
+    column: str,
+    verdict: str,
+    colors: Mapping[str, str],
+    detail: str = "",
+    panel: str = "",
 ) -> Plot:
-    """Draw a matrix of words: each cell is tinted by its verdict and has it written inside.
+    """Draw a matrix of words: each cell is tinted by its verdict and has it written inside, broken where it must be.
 
     Args:
         frame: one row a cell.
         row, column: names of the two sides, in their order in the frame.
         verdict: what is written in the cell; a combination that is not in the frame stays empty.
         colors: verdict → tint; a verdict of another name stays white.
-        detail: column of a second, smaller line.
+        detail: column of a second line.
+        panel: column of groups, drawn side by side with the same rows and columns.
     """
-    frame = _with_names(frame, row, column)
-    rows, columns = _names(frame, row), _names(frame, column)
-    figure, axes = canvas(height=0.7 + 0.46 * len(rows))
-    axis = axes[0, 0]
-    for record in frame.to_dict("records"):
+    frame = _with_names(frame, row, column, panel)
+    panels, rows, columns = _names(frame, panel), _names(frame, row), _names(frame, column)
+    room = WIDTHS["full"] - LETTER * max(map(len, rows))
+    width = int(room / (len(panels) * len(columns)) / LETTER)
+    texts = [_written(record, (verdict, detail), width) for record in frame.to_dict("records")]
+    height = 0.1 + 0.145 * max((text.count("\n") + 1 for text in texts), default=1)
+    figure, axes = canvas(1, len(panels), height=0.7 + 0.25 * bool(panel) + height * len(rows))
+    for record, text in zip(frame.to_dict("records"), texts, strict=True):
+        axis = axes[0, panels.index(record[panel]) if panel else 0]
         x, y = columns.index(record[column]), rows.index(record[row])
-        text = visible(str(record[verdict]))
-        tint = colors.get(text, "white")
+        tint = colors.get(str(record[verdict]), "white")
         axis.add_patch(mpl.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=tint, ec="white", lw=2))
-        second = f"\n{visible(str(record[detail]))}" if detail else ""
-        axis.text(x, y, text + second, ha="center", va="center", fontsize=8, color=_ink(tint))
-    _frame_matrix(axis, rows, columns)
-    return Plot(figure, frame[[c for c in (row, column, verdict, detail) if c]].reset_index(drop=True))
+        axis.text(x, y, text, ha="center", va="center_baseline", fontsize=8, linespacing=1.05, color=_ink(tint))
+    for axis, title in zip(axes[0], panels, strict=True):
+        _frame_matrix(axis, rows, columns)
+        axis.set_title(visible(title))
+    names = [c for c in (panel, row, column, verdict, detail) if c]
+    return Plot(figure, frame[names].reset_index(drop=True))
 
 
 @look()
@@ -326,13 +342,19 @@ def curves(
 
 
 def _names(frame: pd.DataFrame, column: str) -> list[str]:
-    """Distinct names of a column in order of appearance; one nameless group where there is no column."""
-    return list(frame[column].drop_duplicates()) if column else [""]
+    """Distinct names of a column in order of appearance; one nameless group where there is no column, or no row."""
+    return (list(frame[column].drop_duplicates()) if column else []) or [""]
 
 
 def _with_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """Read what tells rows, panels or series apart as names, seeds and other numbers too."""
     return frame.astype({column: str for column in columns if column})
+
+
+def _written(record: Mapping[str, Any], columns: Sequence[str], width: int) -> str:
+    """The words of a cell, each column on lines of its own that are at most so many letters long."""
+    words = [visible(str(record[column])) for column in columns if column]
+    return "\n".join(line for text in words for line in textwrap.wrap(text, max(1, width), break_long_words=False))
 
 
 def _points(
