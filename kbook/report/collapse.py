@@ -1,22 +1,35 @@
-"""Tables of the chapter on collapse: a method turned up step by step, its factors, and how its traces end."""
+"""Tables of the chapter on collapse: a method turned up step by step, its factors, and how its traces end.
+
+And methods as they are: how much of what they suppress is suppressed in traces that broke down.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from kbook.report.tables import in_lane_order
+from kbook.keys import LANES, CellKey
+from kbook.report.channels import silent_wrecks
+from kbook.report.fits import Note, kinds_of
+from kbook.report.rates import arranged, rate_frame
+from kbook.report.tables import ABSENT, in_lane_order
+from kbook.scoring.cells import COLLAPSE, leaks
 from kbook.scoring.frames import cell_frame, verdict_frame
-from kbook.scoring.panel import BASELINE, Panel, Subject, Verdict, subject_of
+from kbook.scoring.panel import BASELINE, Comparison, Panel, Subject, Verdict, subject_of
+from kbook.store import Run
 
 LEAK, KEPT, BROKEN, SCORE = "leak on forget", "leak on retain", "degenerate", "K-Score"
+SUPPRESSED = "suppression"
 
 _RATES = {LEAK: ("forget", "graded"), KEPT: ("retain", "graded"), BROKEN: ("forget", "degeneration")}
-RATES, FACTORS = tuple(_RATES), ("suppression", "selectivity", "health")
+RATES, FACTORS = tuple(_RATES), (SUPPRESSED, "selectivity", "health")
 _ELIGIBLE = {True: "yes", False: "no", None: "reference"}
+
+
+# ---- one method, turned up ---------------------------------------------------------------------------------
 
 
 def sweep_frame(panel: Panel, setting: str, values: Mapping[str, float]) -> pd.DataFrame:
@@ -41,13 +54,103 @@ def sweep_curves(panel: Panel, setting: str, values: Mapping[str, float]) -> pd.
 
 def ending_frame(panel: Panel, setting: str, values: Mapping[str, float], split: str = "forget") -> pd.DataFrame:
     """How the traces of each value end: one row a value and ending, with its count and share."""
+    steps = _steps(panel, values).items()
+    return pd.DataFrame([{setting: value, **row} for value, v in steps for row in _endings(panel, v.subject, split)])
+
+
+def _endings(panel: Panel, subject: Subject, split: str) -> list[dict[str, Any]]:
+    """How the traces of one subject end, the most frequent ending first."""
+    cells = [cell for cell in panel.cells if subject_of(cell.key) == subject and cell.key.split == split]
+    counts = Counter(str(reason) for cell in cells for reason in cell.reason)
+    return [{"ending": e, "traces": n, "share": n / counts.total()} for e, n in counts.most_common()]
+
+
+# ---- methods as they are -----------------------------------------------------------------------------------
+
+
+def breaker_rates(panel: Panel, methods: Sequence[str]) -> pd.DataFrame:
+    """Leak on both splits and degeneration of some methods and of the untreated agent, lane by lane."""
+    found = rate_frame(panel, _RATES)
+    return arranged(found[found["method"].isin([BASELINE, *methods])], methods)
+
+
+def breaker_endings(panel: Panel, methods: Sequence[str], split: str = "forget") -> pd.DataFrame:
+    """How the traces of some methods end: one row a method, lane and ending, with its count and share."""
     rows = []
-    for value, verdict in _steps(panel, values).items():
-        cells = [cell for cell in panel.cells if subject_of(cell.key) == verdict.subject and cell.key.split == split]
-        counts = Counter(str(reason) for cell in cells for reason in cell.reason)
-        for ending, n in counts.most_common():
-            rows.append({setting: value, "ending": ending, "traces": n, "share": n / counts.total()})
-    return pd.DataFrame(rows)
+    for verdict in panel.verdicts:
+        subject = verdict.subject
+        if subject.method in methods and verdict.status != "not applicable":
+            place = {"base": subject.base, "lane": subject.lane, "method": subject.method}
+            name = {"method and lane": f"{subject.method}, {subject.lane}"}
+            rows += [{**place, **name, **row} for row in _endings(panel, subject, split)]
+    return arranged(pd.DataFrame(rows), methods).sort_values("method", key=_as(methods), kind="stable")
+
+
+def _as(methods: Sequence[str]) -> Any:
+    return lambda column: column.map(list(methods).index)
+
+
+def breaking_frame(panel: Panel, methods: Sequence[str], notes: Sequence[Note] = ()) -> pd.DataFrame:
+    """Of the queries that leaked untreated and leak no more: how many of their traces broke down.
+
+    A method *suppresses by breaking* where that is half of them or more.
+
+    Args:
+        panel: the judged cells of one base.
+        methods: their order.
+        notes: of the fits.
+
+    Unit: counts of forget queries, seeds together; a share of those that no longer leak.
+    Missing: the share is nan where a method suppresses nothing.
+    """
+    verdicts, kinds = {verdict.subject: verdict for verdict in panel.verdicts}, kinds_of(notes)
+    tests = [test for test in panel.tests if test.split == "forget"]
+    rows = [_breaking(t, verdicts[t.subject]) | {"fit": kinds.get(t.subject[:3], ABSENT)} for t in tests]
+    return arranged(pd.DataFrame(rows), methods)
+
+
+def _breaking(test: Comparison, verdict: Verdict) -> dict[str, Any]:
+    before, after = leaks(test.none.cer), leaks(test.method.cer)
+    gone = before & ~after
+    broken = int((gone & test.method.degenerate).sum())
+    share = broken / int(gone.sum()) if gone.any() else float("nan")
+    return {
+        **{name: getattr(test.subject, name) for name in ("base", "lane", "method")},
+        "leaked untreated": int(before.sum()),
+        "no longer leak": int(gone.sum()),
+        "of these broken": broken,
+        "share broken": share,
+        "by breaking": share >= COLLAPSE,
+        "K-class": verdict.k_class.text if verdict.k_class else verdict.status,
+        "eligible": _ELIGIBLE[verdict.eligible],
+    }
+
+
+def breakers_in_words(breaking: pd.DataFrame) -> str:
+    """The methods that suppress by breaking, each with its lanes."""
+    lanes = breaking[breaking["by breaking"]].groupby("method", sort=False)["lane"]
+    found = [f"{method} ({', '.join(sorted(set(where), key=LANES.index))})" for method, where in lanes]
+    return ", ".join(found) or "none"
+
+
+def wrecks(runs: Iterable[Run], methods: Sequence[str]) -> list[tuple[str, str, Run, dict[str, Any]]]:
+    """A trace to read of each method and lane: the last that is degenerate and shows the value nowhere.
+
+    Returns:
+        method, lane, run and row; a method and lane without such a trace is left out.
+    """
+    cells: dict[tuple[str, str], list[Run]] = {(method, lane): [] for method in methods for lane in LANES}
+    for run in runs:
+        if isinstance(run.key, CellKey) and run.key.split == "forget":
+            cells.get((run.key.method, run.key.lane), []).append(run)
+    return [(*place, *wreck) for place, found in cells.items() for wreck in silent_wrecks(found)[-1:]]
+
+
+def score_points(ranking: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """`ranking_frame` as points: what is suppressed, and the K-Score that is left of it. Neither has an interval."""
+    figures = {SUPPRESSED: 1 - ranking[LEAK], SCORE: ranking[SCORE]}
+    parts = [ranking.assign(figure=name, value=values) for name, values in figures.items()]
+    return arranged(pd.concat(parts), methods).assign(low=float("nan"), high=float("nan"))
 
 
 def ranking_frame(panel: Panel) -> pd.DataFrame:
@@ -61,7 +164,7 @@ def ranking_frame(panel: Panel) -> pd.DataFrame:
     rates = rates[rates["split"] == "forget"].set_index(["lane", "method", "variant"])
     frame = frame.join(rates[["degeneration"]], on=["lane", "method", "variant"])
     by_lane = frame.groupby("lane", sort=False)
-    out = frame[["lane", "method"]].assign(
+    out = frame[["base", "lane", "method"]].assign(
         **{
             LEAK: 1 - frame["suppression"],
             BROKEN: frame["degeneration"],
@@ -75,16 +178,12 @@ def ranking_frame(panel: Panel) -> pd.DataFrame:
 
 
 def _rates(panel: Panel, setting: str, steps: Mapping[float, Verdict]) -> pd.DataFrame:
-    frame = cell_frame(panel, pooled=True)
+    frame = rate_frame(panel, _RATES)
     by_subject = {verdict.subject: value for value, verdict in steps.items()}
     frame[setting] = [by_subject.get(Subject(*names)) for names in frame[list(Subject._fields)].itertuples(index=False)]
-    frame = frame.dropna(subset=[setting]).sort_values(setting)
-    parts = []
-    for name, (split, rate) in _RATES.items():
-        columns = {rate: "share", f"{rate}_lo": "low", f"{rate}_hi": "high"}
-        part = frame[frame["split"] == split].rename(columns=columns).assign(quantity=name)
-        parts.append(part[["quantity", setting, *columns.values()]])
-    return pd.concat(parts, ignore_index=True)
+    frame["quantity"] = pd.Categorical(frame["quantity"], RATES)
+    found = frame.dropna(subset=[setting]).sort_values(["quantity", setting]).astype({"quantity": str})
+    return found[["quantity", setting, "share", "low", "high"]].reset_index(drop=True)
 
 
 def _labels(verdict: Verdict) -> dict[str, Any]:

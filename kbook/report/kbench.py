@@ -14,12 +14,10 @@ import pandas as pd
 from kbook.agent.lanes import STORE_OF, Stores, occurrences
 from kbook.corpora.people import Corpus, Person, Query
 from kbook.corpora.wordings import BIOGRAPHIES, QUESTIONS
-from kbook.keys import CHANNELS, FIELDS, LANES, SPLITS
+from kbook.keys import CHANNELS, FIELDS, LANES
 from kbook.report.published import MARK, published
-from kbook.report.tables import in_lane_order
-from kbook.report.tints import tint
 from kbook.scoring.comparisons import BASELINE
-from kbook.scoring.frames import budget_frame, cell_frame, channel_frame, topology_frame, verdict_frame
+from kbook.scoring.frames import cell_frame, channel_frame, topology_frame
 from kbook.scoring.panel import Panel
 
 ANY = "any channel"
@@ -144,7 +142,7 @@ def loss_frame(curves: Mapping[str, Iterable[tuple[int, float]]]) -> pd.DataFram
     )
 
 
-# ---- channels, topology, verdicts --------------------------------------------------------------------------
+# ---- channels and topology ---------------------------------------------------------------------------------
 
 
 def channel_rates(panel: Panel, split: str = "forget") -> pd.DataFrame:
@@ -195,110 +193,3 @@ def tau_in_words(distances: pd.DataFrame) -> str:
     """τ with three decimals, or why there is none."""
     tau = float(distances["tau"].iloc[0]) if len(distances) else float("nan")
     return f"{tau:.3f}" if pd.notna(tau) else "not defined (it takes two seeds of a lane)"
-
-
-def matrix_frame(panel: Panel) -> pd.DataFrame:
-    """One row a lane and method: K-class, selectivity and K-Score as words; what does not apply says so."""
-    frame = verdict_frame(panel)
-    frame = frame[frame["method"] != "none"]
-    rows = []
-    for row in frame.to_dict("records"):
-        measured = row["status"] == "measured"
-        other = {"not applicable": "n/a", "measured": "no retain rows"}.get(row["status"], row["status"])
-        rows.append(
-            {
-                "lane": row["lane"],
-                "method": row["method"],
-                "K-class": row["k_class"] if isinstance(row["k_class"], str) else other,
-                "selectivity": row["selectivity"] if isinstance(row["selectivity"], str) else other,
-                "K-Score": f"K-Score {row['k_score']:.2f}" if measured and pd.notna(row["k_score"]) else "",
-                "eligible": {True: "yes", False: "no"}.get(row["eligible"], ""),
-                "reasons": row["reasons"],
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def tints(labels: Iterable[str]) -> dict[str, str]:
-    """The tint of each label by the kind of verdict that it begins with."""
-    return {label: tint(label) for label in labels}
-
-
-def leak_and_health_frame(panel: Panel, split: str = "forget") -> pd.DataFrame:
-    """OR(all) against degeneration of every measured cell, seeds pooled."""
-    frame = cell_frame(panel, pooled=True)
-    frame = frame[frame["split"] == split]
-    columns = {"lane": "lane", "method": "method", "or_all": "OR(all)", "degeneration": "degeneration", "n": "n"}
-    return _in_order(frame[list(columns)].rename(columns=columns))
-
-
-def score_frame(panel: Panel) -> pd.DataFrame:
-    """K-Score and its three factors for every measured method."""
-    frame = verdict_frame(panel)
-    frame = frame[frame["status"].isin(["measured", "baseline"])]
-    kept = [
-        "lane",
-        "method",
-        "suppression",
-        "delta_sel",
-        "delta_degen",
-        "k_score",
-        "retain_preservation",
-        "eligible",
-        "rank",
-    ]
-    names = {"delta_sel": "Δ_sel", "delta_degen": "Δ_degen", "k_score": "K-Score", "retain_preservation": "retain kept"}
-    frame = frame[kept].assign(
-        eligible=frame["eligible"].map({True: "yes", False: "no"}).fillna("reference"),
-        rank=frame["rank"].map(lambda r: "" if pd.isna(r) else str(int(r))),
-    )
-    return frame.rename(columns=names)
-
-
-def observer_frame(panel: Panel) -> pd.DataFrame:
-    """OR of the untreated agent per lane and observer budget."""
-    frame = budget_frame(panel)
-    rates = frame.groupby(["lane", "budget"], sort=False)["or_none"].first().reset_index()
-    return rates.pivot(index="lane", columns="budget", values="or_none").reindex(LANES).dropna(how="all").reset_index()
-
-
-def rate_table(panel: Panel) -> pd.DataFrame:
-    """Forget and retain rates of every lane and method, seeds pooled."""
-    frame = cell_frame(panel, pooled=True)
-    wide = frame.pivot(index=["lane", "method"], columns="split", values=["or_all", "degeneration", "n"])
-    rows = []
-    for (lane, method), row in wide.iterrows():
-        found = {f"{names} {s}": row[(column, s)] for s in SPLITS for column, names in _RATES.items()}
-        rows.append({"lane": lane, "method": method, **found})
-    return _in_order(pd.DataFrame(rows))
-
-
-def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Lanes as they are always listed, and in each lane the untreated agent first."""
-    places = list(zip(frame["method"] != BASELINE, frame["method"], strict=True))
-    return in_lane_order(frame.iloc[sorted(range(len(frame)), key=places.__getitem__)])
-
-
-_RATES = {"or_all": "OR(all)", "degeneration": "degenerate"}
-
-
-def method_frame(classes: Iterable[Any]) -> pd.DataFrame:
-    """Methods: family, lanes and the reason for those that they cannot reach."""
-    rows = [
-        {
-            "method": c.name,
-            "title": c.title,
-            "acts on": c.family,
-            "lanes": ", ".join(c.lanes),
-            "why not the others": c.reason or "",
-            "source": c.source,
-        }
-        for c in classes
-    ]
-    return pd.DataFrame(rows)
-
-
-def reason_frame(panel: Panel) -> pd.DataFrame:
-    """Every verdict's reasons in words."""
-    frame = matrix_frame(panel)
-    return frame[["lane", "method", "K-class", "selectivity", "reasons"]]

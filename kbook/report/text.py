@@ -32,6 +32,16 @@ def colourless(text: str) -> str:
     return _COLOURS.sub("", text)
 
 
+def slug(name: str) -> str:
+    """Turn a name into the last part of an artifact's key: letters and digits of ASCII in lower case, and hyphens.
+
+    Example:
+        >>> slug("meta-llama/Llama-3.1-8B_x")
+        'meta-llama-llama-3-1-8b-x'
+    """
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "unnamed"
+
+
 def clip(text: str, limit: int) -> str:
     """Keep the first `limit` characters, and say how many were left out."""
     left_out = len(text) - limit

@@ -14,6 +14,8 @@ TINTS = {
     "substrate-broken": "#BBBBBB",
 }
 WHITE = "#FFFFFF"
+IDLE = "#F3F3F3"
+"""Behind words that are no verdict: not applicable, nothing was changed, not judged."""
 
 
 def tint(label: str) -> str:
