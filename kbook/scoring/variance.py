@@ -150,7 +150,7 @@ def _degrees(shape: tuple[int, ...]) -> Floats:
 
 
 def _pooled(parts: Floats, known: np.ndarray) -> Floats:
-    """Put the parts that cannot be seen with the rest and leave them missing; if none is seen, all are. Shape: (…, 4)."""
+    """Add the parts that cannot be seen to the rest and leave them missing; all are if none is seen. Shape (…, 4)."""
     effects, rest = parts[..., :3], parts[..., 3:]
     hidden = np.where(known, 0.0, effects).sum(axis=-1, keepdims=True) if known.any() else np.nan
     return np.concatenate([np.where(known, effects, np.nan), rest + hidden], axis=-1)
