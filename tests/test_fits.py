@@ -24,8 +24,8 @@ class FakeRun:
         object.__setattr__(self, "manifest", SimpleNamespace(extra=self.extra))
 
 
-def cell(method, seed=0, lane="C", fit=()):
-    return FakeRun(key(method, seed=seed, lane=lane), {"first prompt": "", "fit": list(fit)})
+def cell(method, seed=0, lane="C", fit=(), base="demo"):
+    return FakeRun(key(method, seed=seed, lane=lane, base=base), {"first prompt": "", "fit": list(fit)})
 
 
 def model(method, **extra):
@@ -66,6 +66,13 @@ def test_a_sound_fit_says_nothing_and_the_table_says_that():
     sound = [model("npo", stopped="", steps=9, nll=MOVED), cell("eco"), cell("leace", fit=[{"no_op": False}])]
     assert notes_of(sound) == []
     assert note_frame([]).iloc[0].tolist()[-1] == NOTHING_TO_SAY
+
+
+def test_bases_of_which_the_same_is_to_be_said_share_a_row():
+    idle = [{"no_op": True}]
+    places = [("one", "C"), ("two", "C"), ("three", "P")]
+    frame = note_frame(notes_of([cell("leace", lane=lane, fit=idle, base=base) for base, lane in places]))
+    assert frame[["bases", "lanes"]].to_numpy().tolist() == [["one, two", "C"], ["three", "P"]]
 
 
 def test_lanes_of_one_note_stand_in_one_row_in_their_order():

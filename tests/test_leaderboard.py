@@ -33,6 +33,10 @@ NAMES = [name for name in PLANTED if name != "none"]
 
 @pytest.fixture(scope="module")
 def board():
+    return on_board()
+
+
+def on_board():
     return leaderboard.board_frame([planted_panel(N, PLANTED)], NAMES)
 
 
@@ -82,7 +86,7 @@ def test_the_matrix_has_the_best_first_and_tints_by_what_happened(board):
 def test_the_table_of_the_eligible_is_in_the_units_of_the_papers(board):
     first = leaderboard.eligible_frame(board).iloc[0]
     assert first["method"] == "forgets" and first["rank"] == 1
-    assert first["retain preservation, %"] == pytest.approx(100) and first["added degeneration, points"] == 0
+    assert first["retain kept, %"] == pytest.approx(100) and first["degeneration added, points"] == 0
 
 
 def test_a_base_on_which_nobody_is_eligible_says_so():
@@ -157,6 +161,8 @@ def test_every_published_name_is_one_of_ours():
     frame = leaderboard.published_eligible().frame
     names = {leaderboard.our_name(name) for name in frame["method"]}
     assert names <= set(METHODS) and "undial" in names
+    ours = leaderboard.eligible_frame(on_board())
+    assert [name.removesuffix(MARK) for name in frame] == [name for name in ours if name != "rank"]
 
 
 def test_published_tables_hold_their_rows_alone():
@@ -177,8 +183,8 @@ def test_the_case_study_sets_the_fitted_people_beside_the_others(board):
     edit = Edit(ModelKey("kbench", "demo", "forgets", 0, "inject-full"), SimpleNamespace(extra={"nll": losses}))
     frame = leaderboard.case_frame(board, ["forgets", "erases"], [edit]).set_index("method")
     assert list(frame.index) == ["erases", "forgets"]
-    assert frame.loc["forgets", "loss, fitted forget people"] == "0.50 → 7.25"
-    assert frame.loc["erases", ["loss, fitted retain people", "refused by"]].tolist() == ["–", "retain lost"]
+    assert frame.loc["forgets", "fit loss, forget"] == "0.50 → 7.25"
+    assert frame.loc["erases", ["fit loss, retain", "refused by"]].tolist() == ["–", "retain lost"]
 
 
 def test_rates_of_the_case_study_have_the_untreated_agent_first():

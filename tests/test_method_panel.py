@@ -78,14 +78,14 @@ def test_a_figure_has_both_verdicts_of_every_cell(panel):
 def test_the_tally_counts_each_method_once_and_only_the_healthy_as_clean(panel):
     frame = tables.tally_frame([panel]).set_index("lane")
     row = frame.loc["P"]
-    assert (row["measured"], row["K-REF"], row["measured failure"], row["eligible"], row["clean"]) == (3, 2, 1, 2, 1)
-    assert frame.loc["C", "n/a"] == 1 and list(frame.index) == ["P", "C"]
+    assert (row["measured"], row["K-REF"], row["failure"], row["eligible"], row["clean"]) == (3, 2, 1, 2, 1)
+    assert frame.loc["C", "not judged"] == "1 n/a" and list(frame.index) == ["P", "C"]
     assert tables.clean_in_words([panel]) == "forgets in P on demo"
 
 
 def test_an_idle_fit_is_tallied_as_idle_and_not_as_a_failure(panel):
     row = tables.tally_frame([panel], [Note("demo", "P", "idle", NO_OP, "")]).set_index("lane").loc["P"]
-    assert (row["measured"], row[NO_OP], row["measured failure"]) == (2, 1, 0)
+    assert (row["measured"], row["not judged"], row["failure"]) == (2, "1 no-op", 0)
 
 
 def test_nothing_clean_is_said_in_words():
@@ -147,4 +147,4 @@ def test_a_lane_in_which_nothing_leaks_is_excluded_for_every_method():
     cells = [score_rows(rows(N, 0), key(m, s)) for m in ("none", "eco") for s in ("forget", "retain")]
     frame = tables.matrix_frame(judge(cells), ["eco"])
     assert frame["selectivity"].tolist() == ["excluded"] and frame["K-class"].tolist() == ["substrate-broken"]
-    assert tables.tally_frame([judge(cells)])["excluded"].tolist() == [1]
+    assert tables.tally_frame([judge(cells)])["not judged"].tolist() == ["1 excluded"]

@@ -60,13 +60,15 @@ def kinds_of(notes: Iterable[Note]) -> dict[tuple[str, str, str], str]:
 
 
 def note_frame(notes: Sequence[Note]) -> pd.DataFrame:
-    """One row a base, method and note, its lanes together; one row that says so where there is none."""
-    columns = ["base", "method", "lanes", "note", "in the fit's own words"]
+    """One row a method and note, with its lanes and bases; one row that says so where there is none."""
+    columns = ["method", "bases", "lanes", "note", "in the fit's own words"]
     lanes: dict[tuple[str, str, str, str], set[str]] = {}
     for note in notes:
         lanes.setdefault((note.base, note.method, note.kind, note.text), set()).add(note.lane)
-    listed = {place: ", ".join(sorted(where, key=LANES.index)) for place, where in lanes.items()}
-    rows = [(base, method, where, kind, text) for (base, method, kind, text), where in listed.items()]
+    bases: dict[tuple[str, str, str, str], list[str]] = {}
+    for (base, method, kind, text), where in lanes.items():
+        bases.setdefault((method, ", ".join(sorted(where, key=LANES.index)), kind, text), []).append(base)
+    rows = [(method, ", ".join(names), where, kind, text) for (method, where, kind, text), names in bases.items()]
     return pd.DataFrame(rows or [("–", "–", "–", "–", NOTHING_TO_SAY)], columns=columns)
 
 

@@ -16,6 +16,7 @@ from kbook.keys import LANES
 from kbook.report.fits import NO_OP, STOPPED, Note, kinds_of
 from kbook.report.published import Published, published
 from kbook.report.rates import arranged, rate_frame
+from kbook.report.tables import ABSENT
 from kbook.report.tints import IDLE, tint
 from kbook.scoring.comparisons import BASELINE
 from kbook.scoring.frames import verdict_frame
@@ -28,6 +29,7 @@ DAGGER = "†"
 """Marks a verdict on a method whose training ended early."""
 
 _WORDS = {"not applicable": "n/a", "measured": "no retain rows"}
+_COUNTED = {"K-REF": "K-REF", "K-SUP": "K-SUP", "failure": "measured failure", "ambiguous": "ambiguous"}
 _ELIGIBLE = {True: "yes", False: "no"}
 _UNASKED = {"baseline": "reference", "measured": "not known"}
 
@@ -107,7 +109,7 @@ def tally_frame(panels: Sequence[Panel], notes: Sequence[Note] = ()) -> pd.DataF
     """
     idle = _idle(notes)
     rows = [_tally(panel, base, lane, idle) for panel in panels for base in bases_of(panel) for lane in LANES]
-    return pd.DataFrame([row for row in rows if any(row[state] for state in ("measured", "excluded", "n/a", NO_OP))])
+    return pd.DataFrame([row for row in rows if row["measured"] or row["not judged"] != ABSENT])
 
 
 def _idle(notes: Iterable[Note]) -> set[tuple[str, str, str]]:
@@ -121,14 +123,13 @@ def _tally(panel: Panel, base: str, lane: str, idle: Container[tuple[str, str, s
     judged = [v for v in found if v.status == "measured"]
     measured = [v for v in judged if v.subject[:3] not in idle]
     kinds = Counter(_kind(v) for v in measured)
-    counts = {kind: kinds[kind] for kind in ("K-REF", "K-SUP", "measured failure", "ambiguous")}
+    counts = {name: kinds[kind] for name, kind in _COUNTED.items()}
+    others = {NO_OP: len(judged) - len(measured), "n/a": states["not applicable"], "excluded": states["excluded"]}
     return {
         "base": base,
         "lane": lane,
         "measured": len(measured),
-        NO_OP: len(judged) - len(measured),
-        "n/a": states["not applicable"],
-        "excluded": states["excluded"],
+        "not judged": ", ".join(f"{n} {name}" for name, n in others.items() if n) or ABSENT,
         **counts,
         "eligible": sum(v.eligible is True for v in measured),
         "clean": sum(is_clean(v) for v in measured),
