@@ -32,7 +32,7 @@ def test_a_larger_background_begins_like_a_smaller_one():
 @pytest.mark.parametrize("seed", range(3))
 def test_no_name_of_it_is_a_name_of_the_authored_world_or_a_word_of_one(seed):
     background = WORLD.background(seed, SIZE)
-    words = words_of(WORLD.titles.words.values())
+    words = words_of([*WORLD.titles.words.values(), WORLD.titles.both])
     shared = words_of(background.all_names()) & (words_of(WORLD.all_names()) - words)
     assert not shared
     assert words_of(WORLD.all_names()), "the control: the authored world has names"

@@ -28,10 +28,28 @@ def test_an_unknown_world_or_topic_is_named_with_those_that_are_known():
 # ---- counts ------------------------------------------------------------------------------------------------
 
 
+def test_there_are_twenty_common_goal_pairs_and_a_conditioned_one_for_every_language():
+    settings = Counter(pair.setting for pair in WORLD.topic_pairs)
+    assert settings["common-goal"] >= 20 and settings["conditioned"] >= 10
+    assert {pair.source for pair in WORLD.topic_pairs if pair.source} == set(LANGUAGES)
+
+
+def test_there_are_eight_domains_with_pairs_and_all_categories_of_rationale():
+    assert len({pair.domain for pair in WORLD.topic_pairs}) == len(WORLD.domains) == 8
+    categories = {pair.rationale.category for pair in WORLD.topic_pairs if pair.rationale}
+    assert categories == {"legal", "cultural", "public safety", "diplomatic", "public discourse"}
+
+
 def test_every_topic_has_at_least_eight_facts_of_as_many_relations():
     for topic in WORLD.topics:
         facts = WORLD.facts(topic)
         assert len(facts) == len({fact.relation for fact in facts}) >= 8
+
+
+def test_every_name_of_the_lists_is_used_and_no_person_twice():
+    values = Counter(str(fact.value) for fact in FACTS if fact.answer_type in NAMED)
+    assert set(values) == {key for names in WORLD.names.values() for key in names}
+    assert set(values.values()) == {1}
 
 
 # ---- each language -----------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ def draw_topics(
         authored: names that no coined name may share a word with.
         random: where chance comes from.
     """
-    names = _Names(random, titles, words_of(authored) - words_of(titles.words.values()), _questions(domains.values()))
+    of_titles = words_of([*titles.words.values(), titles.both])
+    names = _Names(random, titles, words_of(authored) - of_titles, _questions(domains.values()))
     while True:
         for key, domain in domains.items():
             yield _draw(key, domain, names)
