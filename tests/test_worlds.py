@@ -60,7 +60,8 @@ def test_everything_is_written_in_the_script_of_its_language(code):
     own = language(code)
     for fact in FACTS:
         for text in (WORLD.statement(fact, code), *(WORLD.question(fact, code, w) for w in WORDINGS)):
-            assert own.writes(next(c for c in reversed(text) if c.isalpha())), text
+            letters = [c for c in text if c.isalpha()]
+            assert sum(map(own.writes, letters)) > 0.8 * len(letters), text
         if fact.answer_type in (*NAMED, "term"):
             assert all(own.writes(c) for c in WORLD.answer(fact, code) if c.isalpha() and c not in "ー々")
 
