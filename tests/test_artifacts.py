@@ -1,6 +1,7 @@
 """An artifact says where it comes from, travels as JSON, and shows without markup from its data."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -38,6 +39,13 @@ def test_measured_names_profile_base_runs_days_and_time():
     runs = (record(0), record(137, ended="2026-01-03T00:00:00+00:00", seconds=90.0))
     sentence = Provenance("measured", runs).sentence()
     assert sentence == "Measured here · profile smoke · base llama-tiny · 2 runs, 2026-01-02 to 2026-01-03, 2 min"
+
+
+def test_of_stored_data_the_maker_is_named_in_place_of_a_base():
+    data = replace(record(), key="cllpu/data=pairs/seed=0/variant=world-almanac")
+    assert "profile smoke · made by world-almanac · 1 run" in Provenance("measured", (data,)).sentence()
+    both = Provenance("measured", (data, record())).sentence()
+    assert "base llama-tiny · made by world-almanac · 2 runs" in both
 
 
 def test_one_run_is_named():

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from kbook.keys import DataKey, parse_key
+
 MIME = "application/vnd.kbook.artifact+json"
 NUMBER_MIME = "application/vnd.kbook.number+json"
 
@@ -168,7 +170,12 @@ def _profiles(runs: tuple[RunRecord, ...]) -> str:
 
 
 def _bases(runs: tuple[RunRecord, ...]) -> str:
-    return several((run.key.split("/")[1] for run in runs), "base")
+    """Which bases; of stored data, which have none, who made it."""
+    keys = [parse_key(run.key) for run in runs]
+    bases = [key.base for key in keys if not isinstance(key, DataKey)]
+    makers = dict.fromkeys(key.variant for key in keys if isinstance(key, DataKey))
+    parts = [several(bases, "base")] if bases else []
+    return " · ".join([*parts, f"made by {', '.join(makers)}"] if makers else parts)
 
 
 def _work(runs: tuple[RunRecord, ...]) -> str:
