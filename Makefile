@@ -12,10 +12,14 @@ HF_HUB_OFFLINE ?= 1
 TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_OFFLINE TOKENIZERS_PARALLELISM
 
-.PHONY: book test lab lint clean environment
+.PHONY: book book-fresh test lab lint clean environment
 
 book: $(READY)
 	$(BIN)/kbook book --profile $(PROFILE)
+
+# The same, but nothing is taken from data/results or from earlier runs, which are kept aside.
+book-fresh: $(READY)
+	$(BIN)/kbook book --fresh --profile $(PROFILE)
 
 test: $(READY)
 	$(BIN)/python -m pytest

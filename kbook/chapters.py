@@ -7,6 +7,7 @@ order of the book is `book/_toc.yml` and stands nowhere else.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -32,10 +33,13 @@ from kbook.paths import project_root, store_folder
 from kbook.profiles import load_profile
 from kbook.report.artifacts import Artifact
 from kbook.report.check import check_book
+from kbook.report.method_pages import FACTS, generated_parts
 from kbook.report.pages import Page, make_page
 from kbook.report.parameters import Parameter, check, read_parameters
 from kbook.report.status import PARAMETERS, STATUS, ChapterRecord, parameters_page, status_page
 from kbook.report.text import colourless
+from kbook.shipped import SWITCH
+from kbook.shipping import changed_sources
 from kbook.store import Store
 
 CHAPTERS = Path("book") / "chapters"
@@ -125,7 +129,7 @@ def build_book(profile: str = "laptop", fresh: bool = False, root: Path | None =
 
     Args:
         profile: for all chapters.
-        fresh: compute everything anew; the run store is kept aside, under another name.
+        fresh: compute everything anew, shipped results left alone; the run store is kept aside, under another name.
         root: the checkout; by default that of this package.
     Returns:
         the first page of the HTML.
@@ -138,6 +142,7 @@ def build_book(profile: str = "laptop", fresh: bool = False, root: Path | None =
     pages = toc_pages(root)
     names = _chapter_names(pages, root)
     if fresh:
+        os.environ[SWITCH] = "off"
         _keep_store_aside()
     for name in names:
         run_chapter(name, profile, root=root)
@@ -220,12 +225,25 @@ def _write_page(page: Page, record: ChapterRecord, folder: Path) -> Path:
 
 
 def _write_generated_pages(names: Sequence[str], root: Path) -> None:
-    """Write the status page and the reference of all parameters."""
+    """Write the status page, the reference of all parameters, and what the pages of methods include."""
+    _write_method_facts(root)
     records = [_read_record(root, name) for name in names]
     runs = [run.manifest for run in Store().find()]
-    write_atomic(root / CHAPTERS / f"{STATUS}.md", status_page(records, runs).encode())
+    outdated = {run.digest for run in runs if changed_sources(run)}
+    write_atomic(root / CHAPTERS / f"{STATUS}.md", status_page(records, runs, outdated).encode())
     parameters = {name: load_chapter(name, root).parameters for name in names}
     write_atomic(root / CHAPTERS / f"{PARAMETERS}.md", parameters_page(parameters).encode())
+
+
+def _write_method_facts(root: Path) -> None:
+    """Write what the registry knows of each method, for the pages in `book/methods`."""
+    from kbook.methods.registry import described, source_modules  # with torch, which is needed for nothing else here
+
+    methods = described()
+    modules = {method["name"]: source_modules(method["name"])[0] for method in methods}
+    folder = root / CHAPTERS / FACTS
+    for name, text in generated_parts(methods, modules).items():
+        write_atomic(folder / f"{name}.md", text.encode())
 
 
 def _read_record(root: Path, name: str) -> ChapterRecord:

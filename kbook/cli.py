@@ -64,6 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     book.add_argument("--fresh", action="store_true", help="compute everything anew")
     book.set_defaults(command=_book)
 
+    ship = commands.add_parser("ship", help="pack the runs of a profile into data/results, as they come with the book")
+    _add_profile(ship)
+    ship.set_defaults(command=_ship)
+
     sweep = commands.add_parser("sweep", help="try settings of methods on the fitting pools, and choose by one rule")
     sweep.add_argument("methods", nargs="*", metavar="METHOD", help="default: every method with a sweep in the profile")
     _add_profile(sweep)
@@ -140,6 +144,18 @@ def _book(options: argparse.Namespace) -> int:
     from kbook.profiles import load_profile
 
     build_book(load_profile(options.profile).name, fresh=options.fresh)
+    return 0
+
+
+def _ship(options: argparse.Namespace) -> int:
+    from kbook.paths import data_folder
+    from kbook.profiles import load_profile
+    from kbook.shipping import ship
+    from kbook.store import Store
+
+    profile = load_profile(options.profile).name
+    for path, size in ship(Store(), profile, data_folder() / "results").items():
+        print(f"{path}  {size / 1e6:.1f} MB")
     return 0
 
 

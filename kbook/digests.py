@@ -99,19 +99,25 @@ class Spec:
         return digest_of(self._settled(inputs))
 
 
-def source_digests(modules: Iterable[str], package: Path = PACKAGE) -> dict[str, str]:
+def source_digests(modules: Iterable[str], package: Path = PACKAGE, *, missing_ok: bool = False) -> dict[str, str]:
     """Digest the source of modules of one package and of all its modules that they import, however deep.
 
     The package's own `__init__` counts only where something is imported from it by name: it holds the
     version, and a new version alone is no reason to compute everything again. Each file is read once a
     process: an edit made later is not the code that this process runs.
 
+    Args:
+        modules: names, such as ``kbook.agent.react``.
+        package: the folder of the package.
+        missing_ok: leave out a named module that does not exist.
     Raises:
         KBookError: a named module does not exist, or a source file cannot be parsed.
     """
     pending: list[str] = []
     for name in modules:
         if _source_file(name, package) is None:
+            if missing_ok:
+                continue
             raise KBookError(f"there is no module {name}", "sources of a run", f"Name a module of {package.name}")
         pending += _with_packages(name, package)
     digests: dict[str, str] = {}

@@ -203,7 +203,7 @@ def test_help_names_every_command():
     out = python("-m", "kbook", "--help").stdout
     assert all(
         f"    {command} " in out
-        for command in ("run", "book", "sweep", "cells", "base", "methods", "score", "bundle", "report", "doctor")
+        for command in "run book ship sweep cells base methods score bundle report doctor".split()
     )
 
 

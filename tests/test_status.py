@@ -14,7 +14,13 @@ CHAPTER = ChapterRecord(
 
 def run(seed, ended="2026-01-02T03:04:05+00:00", n_rows=8, seconds=30.0):
     key = f"kbench/llama-tiny/P/none/forget/seed={seed}"
-    known = {"versions": {"python": "3.11"}, "hardware": MACHINE, "commit": COMMIT, "profile": "smoke"}
+    known = {
+        "versions": {"python": "3.11"},
+        "hardware": MACHINE,
+        "commit": COMMIT,
+        "profile": "smoke",
+        "digest": f"{seed:064x}",
+    }
     return SimpleNamespace(key=key, seed=seed, ended=ended, n_rows=n_rows, seconds=seconds, **known)
 
 
@@ -56,3 +62,9 @@ def test_every_parameter_is_explained():
     page = parameters_page({"topic": [n, Parameter("name", "str", "", "a name")]})
     assert "| n | int | 3 | 1 to 9 | rows of the run |" in page
     assert "| name | str |  | any | a name |" in page
+
+
+def test_runs_made_by_other_source_text_are_counted():
+    runs = [run(0), run(137)]
+    assert "1 of them were made by other source text" in status_page([], runs, {runs[0].digest})
+    assert "other source text" not in status_page([], runs)

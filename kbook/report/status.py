@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,13 @@ class ChapterRecord:
     runs: tuple[str, ...]
 
 
-def status_page(chapters: Sequence[ChapterRecord], runs: Sequence[Manifest]) -> str:
+def status_page(chapters: Sequence[ChapterRecord], runs: Sequence[Manifest], outdated: Collection[str] = ()) -> str:
     """Write the status page from the records of the chapters and the manifests of the runs.
+
+    Args:
+        chapters: how each was run.
+        runs: manifests of the runs in the store.
+        outdated: digests of the runs that were made by other source text than the present.
 
     Missing: without chapters or runs the page says that there are none.
     """
@@ -60,7 +65,7 @@ def status_page(chapters: Sequence[ChapterRecord], runs: Sequence[Manifest]) -> 
                 "## Chapters",
                 _chapters(chapters),
                 "## Runs",
-                _runs(runs),
+                _runs(runs, outdated),
             ]
         )
         + "\n"
@@ -125,7 +130,7 @@ def _chapters(chapters: Sequence[ChapterRecord]) -> str:
     return f"{to_myst(pd.DataFrame(rows, columns=columns))}\n\nTogether they took {total}."
 
 
-def _runs(runs: Sequence[Manifest]) -> str:
+def _runs(runs: Sequence[Manifest], outdated: Collection[str]) -> str:
     """The newest run of each key, one line for all seeds of a cell or model."""
     if not runs:
         return "The run store is empty."
@@ -139,6 +144,8 @@ def _runs(runs: Sequence[Manifest]) -> str:
     total = duration(sum(run.seconds for run in newest.values()))
     count = "1 complete run" if len(newest) == 1 else f"{len(newest)} complete runs"
     head = f"{count}, {total} of work; of each, the newest. Digests and older runs: `kbook cells`."
+    if n_old := sum(run.digest in outdated for run in newest.values()):
+        head += f" {n_old} of them were made by other source text than the present: `kbook book --fresh` computes anew."
     return "\n\n".join([head, *(to_myst(pd.DataFrame(part, columns=columns)) for part in tables)])
 
 
