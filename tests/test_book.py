@@ -15,6 +15,7 @@ ROOT = project_root()
 PUBLISHES = "publishes_one_figure_and_table"
 REFERENCE = (
     "book/glossary",
+    "book/methods/noise",
     "book/chapters/parameters",
     "book/chapters/status",
     "book/troubleshooting",
@@ -27,6 +28,7 @@ def make_checkout(folder):
     (folder / "notebooks").mkdir()
     shutil.copy(ROOT / "_config.yml", folder)
     shutil.copytree(ROOT / "book", folder / "book", ignore=shutil.ignore_patterns("chapters"))
+    shutil.copytree(ROOT / "kbook" / "methods", folder / "kbook" / "methods")  # pages of methods link their source
     shutil.copy(Path(__file__).parent / "notebooks" / f"{PUBLISHES}.ipynb", folder / "notebooks")
     chapters = [{"file": f"book/chapters/{PUBLISHES}"}, *({"file": page} for page in REFERENCE)]
     toc = {"format": "jb-book", "root": "book/intro", "parts": [{"caption": "All", "chapters": chapters}]}
@@ -101,6 +103,16 @@ def test_status_and_parameters_are_made_from_what_ran(html):
     parameters = (html / "book" / "chapters" / "parameters.html").read_text(encoding="utf-8")
     assert PUBLISHES in status and "fixture/no-model/P/none/forget" in status
     assert "rows of the run" in parameters and "1 to 9" in parameters
+
+
+def test_the_page_of_a_method_is_prose_with_what_the_registry_knows(html):
+    page = html / "book" / "methods" / "noise.html"
+    article = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find("article")
+    sections = [heading.text.rstrip("#") for heading in article.find_all(["h1", "h2"])]
+    assert sections == ["Noise", "Idea", "Formula", "What to know", "Settings"]
+    assert [cell.text for cell in article.find("tbody").find_all("td")][:2] == ["sigma", "0.2"]
+    (source,) = article.find_all("a", class_="download")
+    assert "class Noise(" in (page.parent / source["href"]).resolve().read_text(encoding="utf-8")
 
 
 def test_a_warning_fails_the_build(tmp_path, monkeypatch):
