@@ -82,9 +82,9 @@ def test_what_became_of_each_cleaned_answer_is_counted(panel):
 def test_a_leak_that_moved_is_called_so_and_one_that_is_gone_is_not(panel):
     moved, forgot = migration.shift_frame(panel, "star").to_dict("records")
     assert moved["OR(all) star"] == moved["OR(all) untreated"] and moved["K-class"] == "K-SUP"
-    assert (moved["dominant untreated"], moved["dominant star"]) == ("none", "tool_wide")
-    assert moved["dominant changed"] and moved["distance"] == pytest.approx(26 / 34 / 2)
-    assert forgot["K-class"].startswith("K-REF") and not forgot["dominant changed"]
+    assert moved["dominant channel"] == "none → tool_wide" and moved[migration.CHANGED]
+    assert moved["distance"] == pytest.approx(26 / 34 / 2)
+    assert forgot["K-class"].startswith("K-REF") and not forgot[migration.CHANGED]
     assert 0 < forgot["distance"] < 0.05, "the answers of broken traces are not observed, no channel moved"
 
 
@@ -103,7 +103,7 @@ def test_shares_of_an_agent_add_up_to_one(panel):
 def test_an_agent_that_never_leaks_has_rates_and_no_verdict_of_migration():
     nothing = judged({"a": {"none": (0, 0, 0), "star": (0, 0, 0)}})
     (found,) = migration.shift_frame(nothing, "star").to_dict("records")
-    assert found["K-class"] == "substrate-broken" and not found["dominant changed"]
+    assert found["K-class"] == "substrate-broken" and not found[migration.CHANGED]
     assert migration.fate_frame(nothing, "star")["answer shows it no longer"].tolist() == [0]
     assert (migration.share_frame(nothing, "star")["share"] == 0).all()
 

@@ -23,6 +23,8 @@ from kbook.store import Run
 UNTREATED = "untreated"
 HIDDEN, OBSERVED, ALIKE = "answer clean, leak elsewhere", "in an observation", "answer shares words"
 
+CHANGED = "dominant changed"
+
 _ANSWER = CHANNELS.index("answer")
 _OBSERVATIONS = ("Observation", "Search result")
 
@@ -98,9 +100,8 @@ def shift_frame(panel: Panel, method: str) -> pd.DataFrame:
                 f"OR(all) {UNTREATED}": test.test.or_none,
                 f"OR(all) {method}": test.test.or_method,
                 "adjusted p": test.p_adj,
-                f"dominant {UNTREATED}": main[0] or "none",
-                f"dominant {method}": main[1] or "none",
-                "dominant changed": main[0] != main[1],
+                "dominant channel": " → ".join(channel or "none" for channel in main),
+                CHANGED: main[0] != main[1],
                 "distance": float(tv_distance(*shares)),
                 "between seeds": within.get(subject.base, {}).get(subject.lane, float("nan")),
                 "K-class": verdict.k_class.text if verdict.k_class else verdict.status,

@@ -21,6 +21,7 @@ BASES = {"method": "eta squared method", "base": "eta squared model", "method ×
 RECIPES = {"recipe": "eta squared injection", "method × recipe": "eta squared method x injection"}
 """Our source of variance → the paper's quantity in `kbench_text_figures`."""
 
+_GATES = {"baseline_or_all": "OR(all)", "baseline_answer_severity": "severity of the answer"}
 _LEADER = "balanced-grid leader "
 _TEXT = "kbench_text_figures"
 
@@ -52,7 +53,7 @@ def validity_frame(panel: Panel) -> pd.DataFrame:
     frame = gate_frame(panel)
     frame = frame[frame["kind"] == "validity"]
     names = {"base": "base", "variant": "variant", "id": "gate", "value": "value", "threshold": "at least", "n": "n"}
-    frame = frame[[*names, "passed"]].rename(columns=names)
+    frame = frame[[*names, "passed"]].rename(columns=names).replace({"gate": _GATES})
     return frame if frame["variant"].any() else frame.drop(columns="variant")
 
 
