@@ -1,5 +1,6 @@
 """The authored world: complete in ten languages, asked without giveaways, paired for a fair comparison."""
 
+import re
 from collections import Counter
 from datetime import date
 
@@ -9,6 +10,7 @@ from kbook.corpora.languages import LANGUAGES, language
 from kbook.corpora.world_files import NAMED, bare_words
 from kbook.corpora.worlds import load_world, world_names
 from kbook.errors import KBookError
+from kbook.paths import data_folder
 from kbook.text import folded
 
 WORLD = load_world("almanac")
@@ -50,6 +52,17 @@ def test_every_name_of_the_lists_is_used_and_no_person_twice():
     values = Counter(str(fact.value) for fact in FACTS if fact.answer_type in NAMED)
     assert set(values) == {key for names in WORLD.names.values() for key in names}
     assert set(values.values()) == {1}
+
+
+def test_the_data_sheet_says_what_there_is():
+    sheet = (data_folder() / "worlds" / "README.md").read_text(encoding="utf-8")
+    settings = Counter(pair.setting for pair in WORLD.topic_pairs)
+    assert f"{len(WORLD.topics)} topics of {len(WORLD.domains)} domains" in sheet
+    assert f"{len(FACTS)} facts; {len(WORLD.topic_pairs)} topic pairs" in sheet
+    assert f"{settings['common-goal']} common-goal, {settings['conditioned']} conditioned" in sheet
+    assert {len(domain.relations) for domain in WORLD.domains.values()} == {10} and "10 relations a domain" in sheet
+    years = [fact.value.year for fact in FACTS if fact.answer_type == "date"]
+    assert f"in the years {min(years)} to {max(years)}" in sheet
 
 
 # ---- each language -----------------------------------------------------------------------------------------
@@ -120,6 +133,28 @@ def test_every_statement_ends_as_sentences_of_its_language_do(code):
         assert code == "th" or WORLD.statement(fact, code).endswith(mark)
 
 
+def templates(code):
+    """Each template of a language with whether its answer is a name (or it has none)."""
+    for domain in WORLD.domains.values():
+        for relation in domain.relations.values():
+            named = relation.answer in (*NAMED, "term")
+            yield from ((question, named) for question in relation.questions[code])
+            yield relation.statement[code], named
+
+
+def test_french_never_needs_to_elide_before_a_name():
+    before = re.compile(r"\b(?:de|que|le|la|ne|se|je|jusque|lorsque|puisque) \{(topic|answer)\}")
+    found = [(text, match[1], named) for text, named in templates("fr") for match in before.finditer(text)]
+    assert not [text for text, slot, named in found if slot == "topic" or named]
+    assert [text for text, slot, named in found if not named], "the control: numbers follow such words"
+
+
+def test_bengali_adds_to_a_quoted_name_only_what_is_written_alike_after_all():
+    """The locative is -এ or -তে by the last sound; the genitive after a quotation mark is always -এর."""
+    endings = {ending for text, _ in templates("bn") for ending in re.findall(r"\{topic\}’-(\S+)", text)}
+    assert "এর" in endings and endings <= {"এর", "কে"}
+
+
 # ---- answers -----------------------------------------------------------------------------------------------
 
 
@@ -130,7 +165,7 @@ def test_values_are_of_their_answer_types():
 
 
 def test_all_dates_are_after_the_release_of_any_base_model():
-    assert all(date(2031, 1, 1) <= fact.value <= date(2037, 12, 31) for fact in FACTS if fact.answer_type == "date")
+    assert all(date(2031, 1, 1) <= fact.value <= date(2036, 12, 31) for fact in FACTS if fact.answer_type == "date")
 
 
 def test_names_have_no_aliases_and_dates_and_numbers_do():

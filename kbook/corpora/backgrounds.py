@@ -67,7 +67,8 @@ class _Names:
         words = self.titles.words
         first, second = (words[key] for key in self.random.sample(sorted(words), 2))
         joined: Forms = second if self.random.random() < 0.5 else coin_word(self.random, 3)
-        return {code: self.titles.both[code].format(first=first[code], second=joined[code]) for code in LANGUAGES}
+        both = {code: self.titles.both[code].format(first=first[code], second=joined[code]) for code in LANGUAGES}
+        return {code: title[0].upper() + title[1:] for code, title in both.items()}
 
 
 def words_of(names: Iterable[Forms]) -> frozenset[str]:
