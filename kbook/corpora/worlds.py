@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -122,10 +122,13 @@ class World:
         Raises:
             KBookError: there is no such topic.
         """
-        found = {topic.id: topic for topic in self.topics}
-        if id not in found:
-            raise unknown_name("topic", id, found, f"world {self.name}")
-        return found[id]
+        if id not in self._by_id:
+            raise unknown_name("topic", id, self._by_id, f"world {self.name}")
+        return self._by_id[id]
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Topic]:
+        return {topic.id: topic for topic in self.topics}
 
     def facts(self, topic: Topic) -> tuple[Fact, ...]:
         """The facts of a topic, in the order of its domain's relations."""
