@@ -5,7 +5,7 @@ Each fault is labelled by its kind. Whether one is planted, and which, follows f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -23,15 +23,16 @@ class Faults:
     rate: float = 0.0
     seed: int = 0
 
-    def pick(self, name: str, faulty: Mapping[str, T | None]) -> tuple[str, T] | None:
+    def pick(self, name: str, faulty: Callable[[], Mapping[str, T | None]]) -> tuple[str, T] | None:
         """Choose one of the faults that are possible here, or none.
 
         Args:
             name: of the thing that is made, such as an id and an attempt.
-            faulty: kind of fault → the faulty thing, or None where this fault would change nothing.
+            faulty: makes, where it is needed, kind of fault → the faulty thing, or None where this fault would change
+                nothing.
         """
         random = Random(f"{self.seed}/{name}")
-        possible = [(kind, thing) for kind, thing in faulty.items() if thing is not None]
-        if random.random() >= self.rate or not possible:
+        if random.random() >= self.rate:
             return None
-        return random.choice(possible)
+        possible = [(kind, thing) for kind, thing in faulty().items() if thing is not None]
+        return random.choice(possible) if possible else None

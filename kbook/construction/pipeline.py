@@ -88,25 +88,20 @@ class _Line:
 
         spec = self._spec("pairs", start)
         pairs = self._rows("pairs", spec, [found], lambda rows: pair_rows(rows, settings, self.seed))
-        chosen = [row for row in pairs.rows() if not row["reason"]]
 
         spec = self._spec("questions", spec)
-        batches = [[row for row in chosen if row["topic_pair"] == subject.id] for subject in self.subjects]
-        questions = self._rows("questions", spec, batches, lambda rows: family_rows(rows, provider, settings))
-        families = questions.rows()
+        parts = self._by_topic_pair([row for row in pairs.rows() if not row["reason"]])
+        questions = self._rows("questions", spec, parts, lambda rows: family_rows(rows, provider, settings))
 
         spec = self._spec("translations", spec)
-        translations = self._rows("translations", spec, self._parts(ready(families)), self._translate)
+        batches = self._by_topic_pair(ready(questions.rows()))
+        translations = self._rows(
+            "translations", spec, batches, lambda rows: translation_rows(rows, provider, settings)
+        )
         return self._finish(spec, (candidates, pairs, questions, translations))
 
-    def _parts(self, families: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-        """A batch for each topic pair and language."""
-        others = [language for language in self.settings.languages if language != "en"]
-        by_pair = [[row for row in families if row["topic_pair"] == subject.id] for subject in self.subjects]
-        return [(language, rows) for rows in by_pair for language in others]
-
-    def _translate(self, part: tuple[str, list[Row]]) -> list[Row]:
-        return translation_rows(part[1], part[0], self.provider, self.settings)
+    def _by_topic_pair(self, rows: Sequence[Row]) -> list[list[Row]]:
+        return [[row for row in rows if row["topic_pair"] == subject.id] for subject in self.subjects]
 
     def _finish(self, spec: Spec, runs: tuple[Run, ...]) -> Construction:
         """Write the release as files in the official format, and read it back."""

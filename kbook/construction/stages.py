@@ -92,9 +92,10 @@ def family_rows(chosen: Iterable[Row], provider: Provider, settings: Settings) -
     return [row for rows in made for row in rows]
 
 
-def translation_rows(families: Iterable[Row], language: str, provider: Provider, settings: Settings) -> list[Row]:
-    """Translate the questions of families that were kept into one language, each until it passes its checks."""
-    made = _each(provider, lambda row: _translated(row, language, provider, settings), families)
+def translation_rows(families: Sequence[Row], provider: Provider, settings: Settings) -> list[Row]:
+    """Translate the questions of families that were kept into every language, each until it passes its checks."""
+    parts = [(row, language) for language in settings.languages if language != "en" for row in families]
+    made = _each(provider, lambda part: _translated(*part, provider, settings), parts)
     return [row for rows in made for row in rows]
 
 
@@ -202,7 +203,7 @@ def _attempt(
         more: dict[str, Any] = {name: row[name] for name in ("kind", "relation")}
         more |= {"attempt": attempt, "role": role, "unit_of": row["item"], "card": asdict(card)}
         more["fault"] = ", ".join(sorted({wording.fault for wording in family if wording.fault}))
-        more["family"] = [asdict(replace(wording, fault="")) for wording in family]
+        more["family"] = [vars(wording) | {"fault": ""} for wording in family]
         rows.append(_row("questions", row["setting"], row["topic_pair"], f"{row['item']}__{role}", reason, **more))
     return rows
 
@@ -230,7 +231,7 @@ def _translated(row: Row, language: str, provider: Provider, settings: Settings)
 
 def _attempt_row(attempt: Attempt, qa: QA, language: str, row: Row) -> Row:
     more: dict[str, Any] = {"attempt": attempt.number, "language": language, "role": row["role"], "layer": qa.layer}
-    more |= asdict(attempt.wording) | {"back": asdict(attempt.back) if attempt.back else None}
+    more |= vars(attempt.wording) | {"back": dict(vars(attempt.back)) if attempt.back else None}
     return _row("translations", row["setting"], row["topic_pair"], qa.id, attempt.reason, **more)
 
 

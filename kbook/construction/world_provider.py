@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from kbook.construction.candidates import Candidate
 from kbook.construction.faults import Faults
@@ -63,7 +63,7 @@ class WorldProvider:
         for fact in (fact for fact in self._facts(topic) if fact.relation in relations):
             card = self._card(fact)
             cards.append((card, ""))
-            picked = self.faults.pick(f"extract/{fact.id}", _faulty_cards(card))
+            picked = self.faults.pick(f"extract/{fact.id}", partial(_faulty_cards, card))
             cards += [(picked[1], picked[0])] if picked else []
         return tuple(Candidate(card, n, fault) for n, (card, fault) in enumerate(cards[:limit]))
 
@@ -76,8 +76,11 @@ class WorldProvider:
     def _family(self, card: Card, partner: Card | None, n: int, attempt: int) -> tuple[Wording, ...]:
         fact = self._fact(card)
         family = [self._wording(fact, "en", wording) for wording in range(n)]
-        faulty = _faulty_questions(family[-1], family[0], card, partner)
-        faulty["another relation asked"] = self._elsewhere(fact, "en", family[-1], n - 1)
+
+        def faulty() -> dict[str, Wording | None]:
+            elsewhere = self._elsewhere(fact, "en", family[-1], n - 1)
+            return {**_faulty_questions(family[-1], family[0], card, partner), "another relation asked": elsewhere}
+
         picked = self.faults.pick(f"family/{card.id}/{attempt}", faulty)
         return (*family[:-1], replace(picked[1], fault=picked[0])) if picked else tuple(family)
 
@@ -87,29 +90,34 @@ class WorldProvider:
         """The same wording of the same fact in another language."""
         fact, wording = self._fact(card), self._place(qa)
         sound = self._wording(fact, language, wording)
-        statement = self.world.statement(fact, language)
-        swapped = self.world.question(fact, language, 0 if wording else 1)
-        faulty = {
+        faulty = partial(self._faulty_translations, fact, qa, language, sound, wording)
+        picked = self.faults.pick(f"translate/{qa.id}/{language}/{attempt}", faulty)
+        return replace(picked[1], fault=picked[0]) if picked else sound
+
+    def _faulty_translations(
+        self, fact: Fact, qa: QA, language: str, sound: Wording, wording: int
+    ) -> dict[str, Wording | None]:
+        swapped = self._wording(fact, language, 0 if wording else 1).question
+        another = self._wording(self._other(fact), language, wording).answer
+        return {
             "another relation asked": self._elsewhere(fact, language, sound, wording),
-            "another answer": _unlike(sound, replace(sound, answer=self.world.answer(self._other(fact), language))),
-            "answer widened": replace(sound, answer=statement),
+            "another answer": _unlike(sound, replace(sound, answer=another)),
+            "answer widened": replace(sound, answer=self.world.statement(fact, language)),
             "core and surface swapped": replace(sound, question=swapped),
             "question untranslated": _unlike(sound, replace(sound, question=qa.question)),
             "answer untranslated": _unlike(sound, replace(sound, answer=qa.answer)),
         }
-        picked = self.faults.pick(f"translate/{qa.id}/{language}/{attempt}", faulty)
-        return replace(picked[1], fault=picked[0]) if picked else sound
 
     def back_translate(self, wording: Wording, language: str) -> Wording:
         """What the texts say in English; a text that the world never says in this language comes back as it is."""
-        tables = self._tables[language]
+        tables, english = self._tables[language], self._tables["en"]
         asked = tables.asked.get(folded(wording.question))
-        question = self.world.question(asked[0], "en", asked[1]) if asked else wording.question
+        question = english.of[asked[0].id].questions[asked[1]] if asked else wording.question
         answer = folded(wording.answer)
-        if asked and answer in _forms(self.world, asked[0], language):
-            return Wording(question, self.world.answer(asked[0], "en"))
+        if asked and answer in tables.of[asked[0].id].forms:
+            return Wording(question, english.of[asked[0].id].answer)
         if answer in tables.said:
-            return Wording(question, self.world.answer(tables.said[answer], "en"))
+            return Wording(question, english.of[tables.said[answer].id].answer)
         if answer in tables.stated:
             return Wording(question, self.world.statement(tables.stated[answer], "en"))
         return Wording(question, wording.answer)
@@ -118,7 +126,7 @@ class WorldProvider:
         """Compare by fact and wording; an answer that holds more than the right one, or less, lost its boundary."""
         asked = self._tables["en"].asked
         one, other = asked.get(folded(qa.question)), asked.get(folded(back.question))
-        intent = one is not None and other is not None and one[0] == other[0]
+        intent = one is not None and other is not None and one[0].id == other[0].id
         role = other is not None and (other[1] == 0) == (qa.layer == "core")
         right, given = folded(qa.answer), folded(back.answer)
         same = given in {right, *map(folded, qa.aliases)}
@@ -129,18 +137,20 @@ class WorldProvider:
         """Compare with what the world itself says of the card's fact in this language."""
         fact = self._fact(card)
         layer = (0,) if qa.layer == "core" else range(1, _N_WORDINGS)
-        asked = self._tables[language].asked.get(folded(wording.question))
-        if asked is None or asked[0] != fact:
+        tables = self._tables[language]
+        asked = tables.asked.get(folded(wording.question))
+        if asked is None or asked[0].id != fact.id:
             return "relation or slot not kept"
         if asked[1] not in layer:
             return "core or surface not kept"
-        said = folded(wording.answer) in _forms(self.world, fact, language)
+        said = folded(wording.answer) in tables.of[fact.id].forms
         return "" if said else "answer not as the language says it"
 
     def judge(self, question: str, expected: str, answer: str, language: str) -> float:
         """1 for any of the forms in which the language writes the expected answer, else 0."""
-        asked = self._tables[language].asked.get(folded(question))
-        forms = _forms(self.world, asked[0], language) if asked else {folded(expected)}
+        tables = self._tables[language]
+        asked = tables.asked.get(folded(question))
+        forms = tables.of[asked[0].id].forms if asked else {folded(expected)}
         return float(folded(answer) in forms)
 
     # ---- tables -------------------------------------------------------------------------------------------------
@@ -171,8 +181,8 @@ class WorldProvider:
         return Card("", *what, span=statement, aliases=aliases)
 
     def _wording(self, fact: Fact, language: str, wording: int) -> Wording:
-        texts = self.world.question(fact, language, wording), self.world.answer(fact, language)
-        return Wording(*texts, self.world.aliases(fact, language))
+        said = self._tables[language].of[fact.id]
+        return Wording(said.questions[wording], said.answer, said.aliases)
 
     def _other(self, fact: Fact) -> Fact:
         """The next fact of the same topic."""
@@ -180,13 +190,24 @@ class WorldProvider:
         return facts[(facts.index(fact) + 1) % len(facts)]
 
     def _elsewhere(self, fact: Fact, language: str, sound: Wording, wording: int) -> Wording:
-        return replace(sound, question=self.world.question(self._other(fact), language, wording))
+        return replace(sound, question=self._wording(self._other(fact), language, wording).question)
+
+
+@dataclass(frozen=True)
+class _Saying:
+    """How a language asks for a fact, and how it writes the answer; ``forms`` are all its spellings, folded."""
+
+    questions: tuple[str, ...]
+    answer: str
+    aliases: tuple[str, ...]
+    forms: frozenset[str]
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """What a language says, folded: questions → fact and wording, answers → a fact, statements → the fact."""
+    """What a language says, by fact and, folded, by question (fact and wording), answer (a fact) and statement."""
 
+    of: Mapping[str, _Saying]
     asked: Mapping[str, tuple[Fact, int]]
     said: Mapping[str, Fact]
     stated: Mapping[str, Fact]
@@ -194,17 +215,16 @@ class _Tables:
 
 def _tables_of(world: World, language: str) -> _Tables:
     facts = [fact for topic in world.topics for fact in world.facts(topic)]
-    asked = {
-        folded(world.question(fact, language, wording)): (fact, wording)
-        for fact in facts
-        for wording in range(_N_WORDINGS)
-    }
-    said = {form: fact for fact in reversed(facts) for form in _forms(world, fact, language)}
-    return _Tables(asked, said, {folded(world.statement(fact, language)): fact for fact in facts})
+    of = {fact.id: _saying(world, fact, language) for fact in facts}
+    asked = {folded(text): (fact, place) for fact in facts for place, text in enumerate(of[fact.id].questions)}
+    said = {form: fact for fact in reversed(facts) for form in of[fact.id].forms}
+    return _Tables(of, asked, said, {folded(world.statement(fact, language)): fact for fact in facts})
 
 
-def _forms(world: World, fact: Fact, language: str) -> set[str]:
-    return {folded(text) for text in (world.answer(fact, language), *world.aliases(fact, language))}
+def _saying(world: World, fact: Fact, language: str) -> _Saying:
+    questions = tuple(world.question(fact, language, wording) for wording in range(_N_WORDINGS))
+    answer, aliases = world.answer(fact, language), world.aliases(fact, language)
+    return _Saying(questions, answer, aliases, frozenset(map(folded, (answer, *aliases))))
 
 
 def _unlike(sound: Wording, other: Wording) -> Wording | None:
