@@ -14,7 +14,7 @@ class LEACEParameters(DepthParameters):
 
     depth: float = Field(1.0, ge=0, le=1, description="the layer, as a fraction of the depth; 1 is the last")
     tolerance: float = Field(
-        0.01, ge=0, le=0.5, description="whitened cross-covariance below which there is nothing to erase"
+        0.01, ge=0, le=1, description="whitened cross-covariance below which there is nothing to erase"
     )
     shrinkage: bool = Field(True, description="shrink the covariance of states towards a multiple of the identity")
 
@@ -47,7 +47,7 @@ def leace(values: torch.Tensor, forget: torch.Tensor, tolerance: float, shrinkag
     ``r(h) = h - W^+ u u' W (h - mean)``.
 
     *Shape*: ``(n, width)`` and ``(n,)``. *Unit*: the singular value ``|W s_hz|`` is the standard deviation
-    of the label (at most 0.5) times the multiple correlation of label and state.
+    of the label (at most 0.5) times the multiple correlation of label and state; with shrinkage, about that.
 
     Source: Belrose et al. 2306.03819, theorem 4.3.
     """
