@@ -112,10 +112,13 @@ def test_settings_are_those_of_the_registry(name):
     assert found == {setting: (as_json[setting], told["meaning"]) for setting, told in known.items()}
 
 
-def test_the_table_links_every_method_with_its_lanes():
-    lines = rows(overview(in_order(ENTRIES.values())))
+def test_the_table_links_every_method_with_its_family_and_lanes():
+    part = overview(in_order(ENTRIES.values()))
+    lines = rows(part)
     assert [line[0] for line in lines] == [f"{{ref}}`method-{entry['name']}`" for entry in in_order(ENTRIES.values())]
-    assert {line[1].strip("`"): line[3] for line in lines} == {n: ", ".join(e["lanes"]) for n, e in ENTRIES.items()}
+    told = {name.strip("`"): (family, lanes) for _, name, family, lanes in lines}
+    assert told == {name: (entry["family"], ", ".join(entry["lanes"])) for name, entry in ENTRIES.items()}
+    assert {f"*{entry['family']}*" for entry in ENTRIES.values()} == set(terms(part))
 
 
 def test_every_part_that_a_page_includes_is_made_and_no_other():

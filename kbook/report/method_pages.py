@@ -70,8 +70,7 @@ def facts(entry: Entry, module: str) -> str:
         "Source": escape_text(entry["source"]),
         "Code": f"{{download}}`{file} </{file}>`",
     }
-    listed = "\n\n".join(f"{term}\n: {text}" for term, text in rows.items() if text)
-    return f"# {escape_text(entry['title'])}\n\n:::{{div}} kbook-facts\n{listed}\n:::\n"
+    return f"# {escape_text(entry['title'])}\n\n{_definitions(rows)}"
 
 
 def settings(entry: Entry) -> str:
@@ -84,12 +83,18 @@ def settings(entry: Entry) -> str:
 
 
 def overview(methods: Iterable[Entry]) -> str:
-    """Write the table of all methods, each linked to its page by its title."""
-    lines = ["| method | name | acts on | lanes |", "| :--- | :--- | :--- | :--- |"]
+    """Write where each family acts, and the table of all methods, each linked to its page by its title."""
+    families = {f"*{family}*": escape_text(place) for family, place in PLACES.items()}
+    lines = ["| method | name | family | lanes |", "| :--- | :--- | :--- | :--- |"]
     for entry in methods:
-        place, lanes = escape_text(PLACES[entry["family"]]), escape_text(", ".join(entry["lanes"]))
-        lines.append(f"| {{ref}}`method-{entry['name']}` | `{entry['name']}` | {place} | {lanes} |")
-    return "\n".join(lines) + "\n"
+        family, lanes = escape_text(entry["family"]), escape_text(", ".join(entry["lanes"]))
+        lines.append(f"| {{ref}}`method-{entry['name']}` | `{entry['name']}` | {family} | {lanes} |")
+    return f"{_definitions(families)}\n" + "\n".join(lines) + "\n"
+
+
+def _definitions(texts: Mapping[str, str]) -> str:
+    listed = "\n\n".join(f"{term}\n: {text}" for term, text in texts.items() if text)
+    return f":::{{div}} kbook-facts\n{listed}\n:::\n"
 
 
 def _with_reason(lanes: Iterable[str], reason: str) -> str:
