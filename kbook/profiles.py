@@ -67,7 +67,7 @@ class Cells(Section):
     Args:
         n: queries per split and seed.
         seeds: one cell per seed; fewer than three make a verdict provisional.
-        token_budget: padded prompt tokens that are decoded together, at most.
+        token_budget: padded tokens that are decoded together, at most: prompts, and room for one turn.
     """
 
     n: Count

@@ -129,6 +129,51 @@ def test_rows_that_leave_do_not_change_the_others(base: Base, texts: list[str]) 
     assert live.rows == []
 
 
+class Ends(DecodingHook):
+    """Each row ends its reply after as many tokens as its name says."""
+
+    by_name = True
+
+    def __init__(self, base: Base) -> None:
+        self.end = base.tokenizer.eos_token_id
+        self.carried: list[int] = []
+
+    def logits(self, step: Pass, values: torch.Tensor) -> torch.Tensor:
+        self.carried.append(len(step.rows))
+        written = step.written or [[] for _ in step.rows]
+        for line, (name, ids) in enumerate(zip(step.rows, written, strict=True)):
+            if len(ids) >= name:
+                values[line, self.end] = 1e4
+        return values
+
+
+class EndsAndHolds(Ends):
+    by_name = False
+
+
+def test_rows_that_are_done_are_not_carried_along_and_come_back_for_the_next_turn(base: Base, texts: list[str]) -> None:
+    names = [2, 20, 4, 12, 3]
+    said = {False: list(texts), True: list(texts)}
+    hooks = {False: EndsAndHolds(base), True: Ends(base)}
+    live = {narrow: LiveBatch(base, names, [hook]) for narrow, hook in hooks.items()}
+    for turn in range(3):
+        found = {narrow: live[narrow].reply(said[narrow], NEW) for narrow in live}
+        assert same_but_for_ties(found[True], found[False])
+        said = {n: [f"{t}{a.text}\nObservation: {turn}" for t, a in zip(said[n], found[n], strict=True)] for n in found}
+    assert set(hooks[False].carried) == {5}
+    assert min(hooks[True].carried) == (1 if live[True].reusable else 5)
+
+
+def test_a_twin_has_read_the_same_and_goes_its_own_way(tiny_base: Base, texts: list[str]) -> None:
+    live = LiveBatch(tiny_base, range(len(texts)))
+    live.read(texts)
+    other = live.twin([f"twin {i}" for i in range(len(texts))])
+    endings = [text + " Other words" for text in texts]
+    assert same_but_for_ties(live.reply(texts, NEW), replies(tiny_base, texts))
+    assert same_but_for_ties(other.reply(endings, NEW), replies(tiny_base, endings))
+    assert [row.name for row in other.rows] != [row.name for row in live.rows]
+
+
 # ---- hooks -------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import Any
 
 from kbook.agent.lanes import Stores
@@ -30,6 +31,8 @@ _LABEL = re.compile(r"^[ \t]*(Thought|Action|Observation|Final Answer|Answer):[ 
 _OBSERVED = re.compile(r"^[ \t]*Observation", re.MULTILINE)
 _KINDS = {"Thought": "thought", "Action": "action", "Final Answer": "answer", "Answer": "answer"}
 Look = Callable[[str, str], Verdict]
+WORTH_SHARING = 400
+"""Characters of a common prompt from which on it is read once for the conversation and the summary."""
 
 
 @dataclass(frozen=True)
@@ -180,17 +183,31 @@ def run_batch(cell: Cell, queries: Sequence[Query]) -> list[Transcript]:
         for hook in cell.guard.hooks:
             hook.start(cell.base)
             stack.enter_context(hook.installed(cell.base))
-        finished = _converse(cell, queries)
-        summaries = _summarise(cell, queries)
+        talk, tell = _begun(cell, queries)
+        finished = _converse(cell, queries, talk)
+        summaries = _summarise(cell, queries, tell)
     return [
         Transcript(state, summary.text.strip(), min(margin, summary.margin))
         for (state, margin), summary in zip(finished, summaries, strict=True)
     ]
 
 
-def _converse(cell: Cell, queries: Sequence[Query]) -> list[tuple[State, float]]:
-    live = LiveBatch(cell.base, [(cell.seed, q.id, "agent") for q in queries], cell.guard.hooks)
-    states = [State(q, cell.base.render(cell.system(q), protocol.question(q.text))) for q in queries]
+def _begun(cell: Cell, queries: Sequence[Query]) -> tuple[LiveBatch, LiveBatch]:
+    """The batches of the conversations and of the summaries.
+
+    Both begin with the same system prompt. Where no hook acts, a long one is read for both at once.
+    """
+    names = [[(cell.seed, q.id, part) for q in queries] for part in ("agent", "summary")]
+    talk = LiveBatch(cell.base, names[0], cell.guard.hooks)
+    shared = [commonprefix([_prompt(cell, q), _summary_prompt(cell, q)]) for q in queries]
+    if cell.guard.hooks or not talk.reusable or min(map(len, shared)) < WORTH_SHARING:
+        return talk, LiveBatch(cell.base, names[1], cell.guard.hooks)
+    talk.read(shared)
+    return talk, talk.twin(names[1])
+
+
+def _converse(cell: Cell, queries: Sequence[Query], live: LiveBatch) -> list[tuple[State, float]]:
+    states = [State(q, _prompt(cell, q)) for q in queries]
     margins, places = [float("inf")] * len(queries), list(range(len(queries)))
     while places:
         texts = [states[i].prompt + states[i].text for i in places]
@@ -209,16 +226,20 @@ def _converse(cell: Cell, queries: Sequence[Query]) -> list[tuple[State, float]]
     return list(zip(states, margins, strict=True))
 
 
-def _summarise(cell: Cell, queries: Sequence[Query]) -> list[Reply]:
+def _summarise(cell: Cell, queries: Sequence[Query], live: LiveBatch) -> list[Reply]:
     """Ask, in a conversation of its own, for everything known about the person; refused names are not asked."""
     verdicts = [cell.guard.look("name", q.person.name) for q in queries]
     asked = [i for i, verdict in enumerate(verdicts) if verdict.action != "refuse"]
     replies = {i: Reply(verdict.replacement, float("inf"), 0) for i, verdict in enumerate(verdicts)}
     if asked:
-        live = LiveBatch(cell.base, [(cell.seed, queries[i].id, "summary") for i in asked], cell.guard.hooks)
+        live.keep(asked)
         prompts = [_summary_prompt(cell, queries[i]) for i in asked]
         replies |= dict(zip(asked, live.reply(prompts, cell.settings.summary_tokens), strict=True))
     return [replies[i] for i in range(len(queries))]
+
+
+def _prompt(cell: Cell, query: Query) -> str:
+    return cell.base.render(cell.system(query), protocol.question(query.text))
 
 
 def _summary_prompt(cell: Cell, query: Query) -> str:
@@ -226,12 +247,12 @@ def _summary_prompt(cell: Cell, query: Query) -> str:
 
 
 def batches_of(cell: Cell, queries: Sequence[Query], token_budget: int) -> list[list[Query]]:
-    """Queries of like prompt length, in batches of at most ``token_budget`` padded prompt tokens.
+    """Queries of like prompt length, in batches of at most ``token_budget`` padded tokens: prompts and one full turn.
 
     The composition depends on the queries alone, so that a resumed cell is cut the same way.
     """
-    prompts = [cell.base.render(cell.system(q), protocol.question(q.text)) for q in queries]
-    lengths = [len(ids) for ids in cell.base.tokenizer(prompts, add_special_tokens=False)["input_ids"]]
+    prompts = cell.base.tokenizer([_prompt(cell, q) for q in queries], add_special_tokens=False)["input_ids"]
+    lengths = [len(ids) + cell.settings.max_new_tokens for ids in prompts]
     batches: list[list[Query]] = [[]]
     for i in sorted(range(len(queries)), key=lambda i: (lengths[i], i)):
         if batches[-1] and (len(batches[-1]) + 1) * lengths[i] > token_budget:

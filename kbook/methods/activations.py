@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -145,6 +145,8 @@ class StateEdits(DecodingHook):
         base: digest of the model whose states were read.
         facts: JSON-able account of the fit.
     """
+
+    by_name: ClassVar[bool] = True
 
     edits: Mapping[int, Edit]
     base: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -31,6 +31,8 @@ class NameCorruption(DecodingHook):
     noise of a token is named by the seed, the conversation and the token's place: it is the same however
     the text is cut into passes, and whatever else is in the batch.
     """
+
+    by_name: ClassVar[bool] = True
 
     def __init__(self, base: Base, names: NameList, s: float, k: int, seed: int) -> None:
         self.names, self.s, self.k, self.seed = names, s, k, seed

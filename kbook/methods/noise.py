@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -28,6 +29,8 @@ class LogitNoise(DecodingHook):
     Each draw is named by the seed, the conversation, and how far it has come, so that it depends neither on
     the other rows of a batch nor on what was decoded before.
     """
+
+    by_name: ClassVar[bool] = True
 
     sigma: float
     seed: int

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -63,6 +63,8 @@ class HardSuppression(DecodingHook):
     ten thousand. A sequence of one token is skipped: it has nothing to follow.
     """
 
+    by_name: ClassVar[bool] = True
+
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
         self._after: dict[int, dict[tuple[int, ...], set[int]]] = {}
         for *start, last in sequences:
@@ -106,6 +108,8 @@ def soft_penalty(
 @dataclass(frozen=True)
 class SoftSuppression(DecodingHook):
     """M4 soft: subtracts a fixed penalty. Shape of ``penalty``: ``(vocabulary,)``."""
+
+    by_name: ClassVar[bool] = True
 
     penalty: torch.Tensor
 

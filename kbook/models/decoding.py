@@ -7,16 +7,20 @@ all rows together. Rows that are finished leave the batch. Interventions take pa
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from kbook.corpora.protocol import OBSERVATION_CUT
 from kbook.models.bases import Base
+
+NARROW_AT = 0.7
+"""Share of a batch's rows still writing from which on the finished ones are no longer carried along."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,13 @@ class Pass:
 
 
 class DecodingHook:
-    """What an intervention may do while a model decodes. The default does nothing."""
+    """What an intervention may do while a model decodes. The default does nothing.
+
+    Attributes:
+        by_name: it knows rows by their names alone, so that finished rows may leave before a reply is over.
+    """
+
+    by_name: ClassVar[bool] = False
 
     def start(self, base: Base) -> None:
         """Called once before a cell is decoded."""
@@ -93,6 +103,23 @@ class GrowingLayer(DynamicLayer):
         super().batch_select_indices(indices)
         self.room = []
 
+    def part(self, indices: torch.Tensor) -> GrowingLayer:
+        """A layer of some of the rows."""
+        other = copy.copy(self)
+        other.batch_select_indices(indices)
+        return other
+
+    def absorb(self, part: GrowingLayer, indices: torch.Tensor) -> None:
+        """Take over what a part has been given since; the other rows have pads there, which nobody attends to."""
+        length, need = self.get_seq_length(), part.get_seq_length()
+        ours, theirs = cast("list[torch.Tensor]", [self.keys, self.values]), [part.keys, part.values]
+        if not self.room or self.room[0].shape[-2] < need:
+            self.room = [self._grown(old, old, need) for old in ours]
+        for room, states in zip(self.room, theirs, strict=True):
+            room[:, :, length:need] = 0
+            room[indices, :, length:need] = cast(torch.Tensor, states)[:, :, length:]
+        self.keys, self.values = (room[:, :, :need] for room in self.room)
+
 
 @dataclass
 class _Row:
@@ -129,6 +156,13 @@ class LiveBatch:
         self.mask = torch.zeros((len(self.rows), 0), dtype=torch.long, device=self.base.device)
         for row in self.rows:
             row.ids, row.slots = [], []
+
+    def twin(self, names: Sequence[Any]) -> LiveBatch:
+        """A second batch, of the same conversations under other names, that has read what this one has."""
+        other = copy.copy(self)
+        other.cache, other.mask = copy.deepcopy(self.cache), self.mask.clone()
+        other.rows = [_Row(name, list(r.ids), list(r.slots)) for name, r in zip(names, self.rows, strict=True)]
+        return other
 
     def keep(self, indices: Sequence[int]) -> None:
         """Let all other rows leave the batch."""
@@ -227,26 +261,52 @@ class LiveBatch:
     ) -> list[Reply]:
         written: list[list[int]] = [[] for _ in self.rows]
         margins = [float("inf")] * len(self.rows)
-        open_rows = set(range(len(self.rows)))
-        for n in range(limit):
-            top = logits.topk(2, dim=-1)
-            lead = (top.values[:, 0] - top.values[:, 1]).tolist()
-            for i, token in enumerate(top.indices[:, 0].tolist()):
-                if i not in open_rows:
-                    continue
-                margins[i] = min(margins[i], lead[i])
-                if token in self.ends:
-                    open_rows.discard(i)
-                    continue
-                written[i].append(token)
-                if self._stops(written[i]):
-                    open_rows.discard(i)
-            if not open_rows or n == limit - 1:
-                break
-            blocks = [[w[-1]] if i in open_rows else [] for i, w in enumerate(written)]
-            step = Pass(False, step.rows, texts, (), written)
-            logits = self._forward(blocks, step, reader)
+        places = list(range(len(self.rows)))  # the row of each line of `logits`
+        open_rows = set(places)
+        narrows = self.reusable and all(hook.by_name for hook in self.hooks)
+        with ExitStack() as narrowings:
+            for n in range(limit):
+                top = logits.topk(2, dim=-1)
+                lead = (top.values[:, 0] - top.values[:, 1]).tolist()
+                for i, token, ahead in zip(places, top.indices[:, 0].tolist(), lead, strict=True):
+                    if i in open_rows:
+                        margins[i] = min(margins[i], ahead)
+                        if self._takes(written[i], token):
+                            open_rows.discard(i)
+                if not open_rows or n == limit - 1:
+                    break
+                if narrows and len(open_rows) <= NARROW_AT * len(places):
+                    narrowings.enter_context(self._narrowed([at for at, i in enumerate(places) if i in open_rows]))
+                    places = [i for i in places if i in open_rows]
+                blocks = [written[i][-1:] if i in open_rows else [] for i in places]
+                names = [row.name for row in self.rows]
+                step = Pass(False, names, [texts[i] for i in places], (), [written[i] for i in places])
+                logits = self._forward(blocks, step, reader)
         return [Reply(self._text(ids), m, len(ids)) for ids, m in zip(written, margins, strict=True)]
+
+    @contextmanager
+    def _narrowed(self, indices: Sequence[int]) -> Iterator[None]:
+        """Go on with some of the rows; afterwards all are there again, the others a few pads longer."""
+        rows, mask, layers = self.rows, self.mask, cast(list[GrowingLayer], self.cache.layers)
+        chosen = torch.tensor(indices, dtype=torch.long, device=self.base.device)
+        self.rows, self.mask = [rows[i] for i in indices], mask[chosen]
+        parts = [layer.part(chosen) for layer in layers]
+        self.cache.layers = list(parts)
+        try:
+            yield
+        finally:
+            pads = mask.new_zeros((len(rows), self.mask.shape[1] - mask.shape[1]))
+            pads[chosen] = self.mask[:, mask.shape[1] :]
+            for whole, part in zip(layers, parts, strict=True):
+                whole.absorb(part, chosen)
+            self.rows, self.mask, self.cache.layers = rows, torch.cat([mask, pads], dim=1), list(layers)
+
+    def _takes(self, written: list[int], token: int) -> bool:
+        """Add a token to a reply, unless it ends it; tell whether the reply is over."""
+        if token in self.ends:
+            return True
+        written.append(token)
+        return self._stops(written)
 
     def _stops(self, ids: list[int]) -> bool:
         piece = self._pieces.get(ids[-1])
