@@ -1,6 +1,6 @@
 """Agent throughput: the batched state machine against a loop that calls `generate` for one query at a time.
 
-    python benchmarks/agent.py [--profile laptop] [--n 100] [--lanes C R-text R-struct]
+    python benchmarks/agent.py [--profile laptop] [--n 100] [--lanes P C R-text R-struct]
 
 Same model, same queries, same tools, same machine, one after the other in one run; what counts is the ratio. The loop
 encodes its whole conversation anew at every turn, as harnesses do that keep no cache between turns.
@@ -72,19 +72,36 @@ def compare(bench: KBench, lane: str, n: int) -> dict[str, Any]:
         single = (time.perf_counter() - start) / len(few) * n
     by_id = {t.state.query.id: t.state.answer or "" for t in rows}
     same = sum(by_id[q.id] == a for q, a in zip(few, answers, strict=True)) / len(few)
-    rates = {"batched rows/s": round(n / batched, 2), "one at a time rows/s": round(n / single, 2)}
-    return {"lane": lane, "n": n, **rates, "ratio": round(single / batched, 1), "answers equal": same}
+    return {"lane": lane, "n": n, **_rates(n, batched, single), "answers equal": same}
+
+
+def _rates(n: int, batched: float, single: float) -> dict[str, float]:
+    both = {"batched": batched, "one at a time": single}
+    return {f"{how} rows/s": round(n / seconds, 2) for how, seconds in both.items()} | {
+        "ratio": round(single / batched, 1)
+    }
+
+
+def together(found: list[dict[str, Any]]) -> dict[str, float]:
+    """All lanes, as many rows from each."""
+    seconds = {how: sum(f["n"] / f[f"{how} rows/s"] for f in found) for how in ("batched", "one at a time")}
+    return _rates(sum(f["n"] for f in found), *seconds.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", default="laptop")
     parser.add_argument("--n", type=int, default=100)
-    parser.add_argument("--lanes", nargs="+", default=["C", "R-text", "R-struct"])
+    parser.add_argument("--lanes", nargs="+", default=["P", "C", "R-text", "R-struct"])
     options = parser.parse_args()
     bench = KBench(options.profile)
     found = [compare(bench, lane, options.n) for lane in options.lanes]
-    result = {"threads": torch.get_num_threads(), "torch": torch.__version__, "lanes": found}
+    result = {
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "lanes": found,
+        "together": together(found),
+    }
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 
