@@ -108,6 +108,8 @@ def test_labels_by_lot_stand_beside_the_real_ones():
     real, lot = (detectors.fit_frame([leace(s), leace(s / 2, positions="last")], MODELS) for s in (0.3, 0.2))
     frame = detectors.above_chance(real, lot)
     assert frame["labels by lot"].tolist() == [0.2, 0.1] and frame[SINGULAR].tolist() == [0.3, 0.15]
+    assert detectors.chance_in_words(frame) == "1.50 to 1.50 times"
+    assert "unknown" in detectors.chance_in_words(frame.iloc[:0])
 
 
 def test_a_no_op_leaves_every_row_and_is_scored_as_no_change():

@@ -125,7 +125,8 @@ def singular_curves(fits: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         line = frame.drop_duplicates("layer").assign(**{SINGULAR: frame[TOLERANCE], "positions": TOLERANCE})
         parts.append(pd.concat([frame, line]).assign(panel=panel))
     frame = pd.concat(parts, ignore_index=True)
-    return frame.sort_values(["panel", "layer"], kind="stable")[["panel", "positions", "layer", SINGULAR]]
+    ordered = frame.sort_values(["panel", "layer"], kind="stable").astype({"layer": str})
+    return ordered[["panel", "positions", "layer", SINGULAR]]
 
 
 def above_chance(found: pd.DataFrame, by_lot: pd.DataFrame) -> pd.DataFrame:
@@ -137,6 +138,12 @@ def above_chance(found: pd.DataFrame, by_lot: pd.DataFrame) -> pd.DataFrame:
     place = ["positions", "layer"]
     chance = by_lot.set_index(place)[SINGULAR].rename("labels by lot")
     return found[[*place, "states", SINGULAR]].join(chance, on=place)
+
+
+def chance_in_words(frame: pd.DataFrame) -> str:
+    """How the real labels compare with those by lot, from the least to the most favourable tokens."""
+    ratios = (frame[SINGULAR] / frame["labels by lot"]).dropna()
+    return f"{ratios.min():.2f} to {ratios.max():.2f} times" if len(ratios) else "an unknown multiple of"
 
 
 def no_op_frame(panel: Panel, runs: Sequence[Run], variants: Mapping[str, str]) -> pd.DataFrame:
@@ -168,7 +175,7 @@ def no_op_frame(panel: Panel, runs: Sequence[Run], variants: Mapping[str, str]) 
         )
     done = pd.DataFrame(rows, columns=["lane", "variant", "does", "rows", "rows unchanged"])
     frame = variant_frame(panel, "variant", variants).drop(columns=["method", "selectivity", BROKEN, KEPT])
-    return frame.merge(done, how="left", on=["lane", "variant"])
+    return frame.merge(done, how="left", on=["lane", "variant"]).astype({"rows": "Int64", "rows unchanged": "Int64"})
 
 
 def no_ops_in_words(frame: pd.DataFrame) -> str:

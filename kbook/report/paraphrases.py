@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kbook.keys import FIELDS
 from kbook.report.kbench import channel_rates
 from kbook.report.rates import arranged, rate_frame
 from kbook.report.tables import in_lane_order
@@ -175,7 +176,8 @@ def flip_frame(panels: Mapping[str, Panel], split: str = "forget") -> pd.DataFra
     groups = frame.groupby(["lane", "field"], sort=False)
     found = groups[["only canonical", "only paraphrase"]].sum().astype(int).assign(pairs=groups.size())
     found["flips"] = (found["only canonical"] + found["only paraphrase"]) / found["pairs"]
-    return in_lane_order(found.reset_index())
+    found = found.reset_index().sort_values("field", key=lambda fields: fields.map(FIELDS.index), kind="stable")
+    return in_lane_order(found)
 
 
 def any_frame(panels: Mapping[str, Panel], split: str = "forget") -> pd.DataFrame:
