@@ -14,10 +14,11 @@ from dataclasses import asdict, replace
 from functools import cache
 from typing import Any, NamedTuple
 
+from kbook.checkpoints import PROTOCOL
 from kbook.corpora.probe_items import ProbeQuestion, ProbeText, probe_questions, probe_texts
 from kbook.digests import Spec, digest_of
 from kbook.errors import KBookError, unknown_name
-from kbook.kbench import PROTOCOL, KBench
+from kbook.kbench import KBench
 from kbook.keys import LANES, SPLITS, ModelKey, base_segment, check_name
 from kbook.methods.registry import method_class, why_not
 from kbook.store import Run

@@ -18,10 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kbook.checkpoints import PROTOCOL
 from kbook.corpora.people import Corpus, Person
 from kbook.digests import Spec, digest_of
 from kbook.errors import KBookError, unknown_name
-from kbook.kbench import PROTOCOL, KBench
+from kbook.kbench import KBench
 from kbook.keys import SPLITS, CellKey, ModelKey, base_segment
 from kbook.methods.registry import make_method
 from kbook.scoring.cells import graded_rate, mean, or_all, score_rows

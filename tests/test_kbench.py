@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kbook import kbench
+from kbook import checkpoints
 from kbook.corpora.people import Corpus, Person, Query, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
@@ -50,8 +50,8 @@ def loads(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> Loads:
         (work / "weights.txt").write_text(f"{len(people)} people, {settings.epochs} epochs")
         return {"loss": 0.0}
 
-    monkeypatch.setattr(kbench, "load_base", load)
-    monkeypatch.setattr(kbench, "base_digest", lambda name, revision=None: f"digest of {name}")
+    monkeypatch.setattr(checkpoints, "load_base", load)
+    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
     monkeypatch.setattr(embedding, "load_encoder", lambda name: Letters())
     monkeypatch.setattr(tuning, "inject", inject)
     return seen

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kbook import kbench
+from kbook import checkpoints
 from kbook.corpora.people import Corpus, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
@@ -41,8 +41,8 @@ def loads(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> list[Path | None]
         (context.work / "weights.txt").write_text("edited")
         return {}
 
-    monkeypatch.setattr(kbench, "load_base", load)
-    monkeypatch.setattr(kbench, "base_digest", lambda name, revision=None: f"digest of {name}")
+    monkeypatch.setattr(checkpoints, "load_base", load)
+    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
     monkeypatch.setattr(tuning, "inject", inject)
     monkeypatch.setattr(GA, "edit", edit)
     return seen

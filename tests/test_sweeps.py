@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kbook import kbench, sweeps
+from kbook import checkpoints, sweeps
 from kbook.corpora.people import Corpus, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
@@ -58,8 +58,8 @@ def injections(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> list[list[st
         (work / "weights.txt").write_text("weights")
         return {}
 
-    monkeypatch.setattr(kbench, "load_base", lambda name, **_: tiny_base)
-    monkeypatch.setattr(kbench, "base_digest", lambda name, revision=None: f"digest of {name}")
+    monkeypatch.setattr(checkpoints, "load_base", lambda name, **_: tiny_base)
+    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
     monkeypatch.setattr(embedding, "load_encoder", lambda name: Letters())
     monkeypatch.setattr(tuning, "inject", inject)
     return seen
