@@ -40,8 +40,9 @@ def read_official(folder: Path | str, sizes: CorpusSizes) -> Corpus:
     _check_lists(listed, facts, folder)
     pools = {key: _take(ids, _wanted(sizes, *key), facts, key) for key, ids in listed.items()}
     members = [p for pool in pools.values() for p in pool]
+    by_name: dict[str, Any] = {f"{split}_{part}": tuple(people) for (split, part), people in pools.items()}
     return Corpus(
-        **{f"{split}_{part}": tuple(people) for (split, part), people in pools.items()},
+        **by_name,
         distractors=tuple(make_distractors(members, sizes.n_distractors, sizes.seed)),
         holdout=_strangers(members, sizes),
     )
