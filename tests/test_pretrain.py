@@ -15,7 +15,7 @@ from kbook.errors import KBookError
 from kbook.models import pretrain
 from kbook.models.bases import Base, load_base
 from kbook.models.batching import IGNORED, Batch
-from kbook.models.pretrain import Architecture, BaseRecipe, Polish, Stream, build_model, train_base
+from kbook.models.pretrain import Agents, Architecture, BaseRecipe, Polish, Stream, build_model, train_base
 from kbook.models.training import Trainer
 
 STEPS = 8
@@ -134,7 +134,7 @@ def test_families_are_stock_classes(family: str) -> None:
 
 
 def batches(start: int, tiny_base: Base, pools: Pools) -> Iterator[Batch]:
-    return Stream(RECIPE, tiny_base.tokenizer, pools).from_step(start)
+    return Stream(RECIPE, tiny_base.tokenizer, Agents(RECIPE, pools)).from_step(start)
 
 
 def test_a_step_is_the_same_batch_however_training_got_there(tiny_base: Base, pools: Pools) -> None:
@@ -153,7 +153,7 @@ def test_batches_keep_the_budget_and_the_longest_document(tiny_base: Base, pools
 
 
 def test_repeats_supervise_exactly_what_came_before(tiny_base: Base, pools: Pools) -> None:
-    stream = Stream(replace(RECIPE, repeat_share=1.0), tiny_base.tokenizer, pools)
+    stream = Stream(replace(RECIPE, repeat_share=1.0), tiny_base.tokenizer, Agents(RECIPE, pools))
     for batch in stream.from_step(0):
         assert batch.ids.min() >= 6  # no special token
         for ids, labels in zip(batch.ids.tolist(), batch.labels.tolist(), strict=True):

@@ -13,17 +13,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from kbook.corpora.documents import STAGES, Habits, Pools, Writer, draw
+from kbook.corpora.documents import STAGES, Document, Habits, Pools, Writer, draw
+from kbook.corpora.multilingual import Library, Scribe
 from kbook.errors import KBookError, unknown_name
 from kbook.files import write_atomic
 from kbook.models.batching import IGNORED, Batch, by_length, collate, encode
 from kbook.models.initialisation import initialise
 from kbook.models.likelihood import token_loss
-from kbook.models.tokenizer import train_tokenizer
+from kbook.models.tokenizer import train_multilingual, train_tokenizer
 from kbook.models.training import Trainer, train, warm_then_linear
 
 
@@ -106,6 +107,68 @@ class BaseRecipe:
             step -= polish.steps
         raise IndexError("a step beyond the recipe")
 
+    def material(self) -> Material:
+        """What the base reads."""
+        return Agents(self, Pools.make(self.seed))
+
+
+class Material(Protocol):
+    """What a base reads: a tokenizer, and documents without end."""
+
+    def tokenizer(self) -> Any: ...
+
+    def documents(self, stage: str, rng: random.Random, n: int) -> list[Document]: ...
+
+
+@dataclass(frozen=True)
+class Agents:
+    """Documents of the agent protocol about people of the pretraining world."""
+
+    recipe: BaseRecipe
+    pools: Pools
+
+    def tokenizer(self) -> Any:
+        return train_tokenizer(self.pools, self.recipe.architecture.vocabulary, self.recipe.seed)
+
+    def documents(self, stage: str, rng: random.Random, n: int) -> list[Document]:
+        writer = Writer(self.pools, rng, self.recipe.habits)
+        return [draw(STAGES[stage], writer) for _ in range(n)]
+
+
+@dataclass(frozen=True)
+class MultilingualRecipe(BaseRecipe):
+    """How a base is made that answers questions in ten languages; stages are those of `multilingual.MIXTURES`."""
+
+    architecture: Architecture = field(default_factory=lambda: Architecture(vocabulary=8192))
+    steps: tuple[tuple[str, int], ...] = (("read", 600), ("all", 5_400))
+    polish: tuple[Polish, ...] = ()
+    repeat_share: float = 0.02
+    longest: int = 512
+    world: str = "almanac"
+    topics: tuple[int, int, int] = (480, 40, 16)  # shown in prompts, known, known from the core wording alone
+
+    def material(self) -> Material:
+        return Topics(self, self.library())
+
+    def library(self) -> Library:
+        """The background topics that the base reads about."""
+        return Library.make(self.world, self.seed, self.topics)
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Questions and answers about background topics in ten languages."""
+
+    recipe: MultilingualRecipe
+    library: Library
+
+    def tokenizer(self) -> Any:
+        return train_multilingual(self.library, self.recipe.architecture.vocabulary)
+
+    def documents(self, stage: str, rng: random.Random, n: int) -> list[Document]:
+        scribe = Scribe(self.library, rng)
+        return [scribe.draw(stage) for _ in range(n)]
+
 
 RECIPES: dict[str, BaseRecipe] = {
     "llama-tiny": BaseRecipe(),
@@ -113,6 +176,7 @@ RECIPES: dict[str, BaseRecipe] = {
         Architecture("mistral", heads=8, key_value_heads=4, window=512), Habits(confirms=True), seed=1
     ),
     "qwen-tiny": BaseRecipe(Architecture("qwen3"), Habits(restates=True), seed=2),
+    "multi-tiny": MultilingualRecipe(seed=3),
 }
 
 
@@ -153,8 +217,8 @@ class Stream:
 
     chunk = 300
 
-    def __init__(self, recipe: BaseRecipe, tokenizer: Any, pools: Pools) -> None:
-        self.recipe, self.tokenizer, self.pools = recipe, tokenizer, pools
+    def __init__(self, recipe: BaseRecipe, tokenizer: Any, material: Material) -> None:
+        self.recipe, self.tokenizer, self.material = recipe, tokenizer, material
         self.answer_token = tokenizer.convert_tokens_to_ids("ĠAnswer")
 
     def from_step(self, start: int) -> Iterator[Batch]:
@@ -177,8 +241,7 @@ class Stream:
         number = 0
         while True:
             rng = random.Random(f"{stage}/{self.recipe.seed}/{number}")
-            writer = Writer(self.pools, rng, self.recipe.habits)
-            drawn = encode(self.tokenizer, [draw(STAGES[stage], writer) for _ in range(self.chunk)])
+            drawn = encode(self.tokenizer, self.material.documents(stage, rng, self.chunk))
             fitting = [e for e in drawn if len(e) <= self.recipe.longest]
             yield from by_length(fitting, self.recipe.batch_tokens, rng)
             number += 1
@@ -212,14 +275,14 @@ def train_base(name: str, work: Path, *, checkpoint_every: int = 250) -> Path:
     if name not in RECIPES:
         raise unknown_name("base model recipe", name, RECIPES)
     recipe = RECIPES[name]
-    pools = Pools.make(recipe.seed)
-    tokenizer = train_tokenizer(pools, recipe.architecture.vocabulary, recipe.seed)
+    material = recipe.material()
+    tokenizer = material.tokenizer()
     model = build_model(recipe.architecture)
     initialise(model, recipe.seed)
     trainer = Trainer(asdict(recipe), model, token_loss)
     trainer.load(work)
     start = trainer.progress.step
-    batches = Stream(recipe, tokenizer, pools).from_step(start)
+    batches = Stream(recipe, tokenizer, material).from_step(start)
 
     def stream() -> Iterator[tuple[float, Batch]]:
         for step, batch in enumerate(batches, start):

@@ -8,14 +8,28 @@ a text: every word then follows a space. The decoder takes the joints out again.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kbook.corpora import documents
 from kbook.corpora.documents import ASSISTANT, BOS, EOS, PAD, STAGES, SYSTEM, USER, Pools, Writer
+from kbook.corpora.multilingual import Library
 
 JOINT = "\u2038 "
 _WORDS = r"'s| ?\d{1,2}| ?[A-Za-z]+(?:_[a-z]+)*| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
+_SCRIPTS = "|".join(
+    (
+        r" ?\p{N}{1,2}",
+        "[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e30-\u0e3a\u0e45\u0e47-\u0e4e]*",  # a Thai consonant with its vowels and tone
+        "[\u30a1-\u30fa][\u30a1\u30a3\u30a5\u30a7\u30a9\u30c3\u30e3\u30e5\u30e7\u30fc]*",  # a katakana syllable
+        r"\p{Hiragana}+",
+        r"\p{Han}",
+        r" ?[^\s\p{N}\p{P}\p{S}\p{Thai}\p{Katakana}\p{Hiragana}\p{Han}]+",  # words of the other scripts
+        r" ?[^\s\p{L}\p{M}\p{N}]+",
+        r"\s+",
+    )
+)
+"""Where words are not spaced, names are written in syllables: each is a unit of its own, wherever it stands."""
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
@@ -23,7 +37,22 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(pools: Pools, vocabulary: int, seed: int) -> Any:
-    """Train the tokenizer on word-balanced lists and documents.
+    """Train the tokenizer of an agent base on word-balanced lists and documents: see `tokenizer_of`."""
+    return tokenizer_of(_texts(pools, seed), vocabulary, _WORDS)
+
+
+def train_multilingual(library: Library, vocabulary: int) -> Any:
+    """Train the tokenizer of a multilingual base on the texts of its background topics: see `tokenizer_of`."""
+    return tokenizer_of(library.texts(), vocabulary, _SCRIPTS)
+
+
+def tokenizer_of(texts: Iterable[str], vocabulary: int, words: str) -> Any:
+    """Train a byte-level tokenizer.
+
+    Args:
+        texts: what it is trained on.
+        vocabulary: tokens, special ones and bytes included.
+        words: what no token may reach across, as a regular expression.
 
     Returns:
         A `transformers.PreTrainedTokenizerFast` with chat template, padding on the left.
@@ -37,7 +66,7 @@ def train_tokenizer(pools: Pools, vocabulary: int, seed: int) -> Any:
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_WORDS), "isolated"),
+            pre_tokenizers.Split(Regex(words), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -48,7 +77,7 @@ def train_tokenizer(pools: Pools, vocabulary: int, seed: int) -> Any:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_texts(pools, seed), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=BOS,
