@@ -92,7 +92,7 @@ def test_a_leak_that_comes_with_the_difference_is_said():
 
 def test_where_nothing_differs_the_table_says_so_and_rows_without_margin_have_no_lead():
     (found,) = reruns.difference_frame([cell()], {"again": [cell()]}).to_dict("records")
-    assert found[SOURCE] == reruns.NONE_DIFFERS
+    assert found[SOURCE] == reruns.NONE_DIFFERS and pd.isna(found["query"]) and pd.isna(found["first"])
     (old,) = reruns.difference_frame([run(rows(1))], {"again": [run(rows(1, 1))]}).to_dict("records")
     assert math.isnan(old["smallest lead"])
 

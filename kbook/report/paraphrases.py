@@ -44,7 +44,9 @@ def wording_rates(panels: Mapping[str, Panel]) -> pd.DataFrame:
         panels: name of a wording → its cells, judged alone.
     """
     frame = pd.concat([rate_frame(panel, RATES).assign(**{WORDING: name}) for name, panel in panels.items()])
-    return arranged(frame, ())[[*_PLACE, WORDING, "quantity", "share", "low", "high", "n"]]
+    return arranged(frame, list(frame["method"].drop_duplicates()))[
+        [*_PLACE, WORDING, "quantity", "share", "low", "high", "n"]
+    ]
 
 
 def rate_table(panels: Mapping[str, Panel]) -> pd.DataFrame:
@@ -140,7 +142,7 @@ def agreement_frame(panels: Mapping[str, Panel], split: str = "forget") -> pd.Da
         if pair.cell.key.split == split:
             rows.setdefault((pair.cell.key.lane, pair.cell.key.method, pair.wording), []).append(pair)
     names = [*_PLACE, WORDING]
-    ordered = sorted(rows.items(), key=lambda item: item[0][1] != BASELINE)
+    ordered = sorted(rows.items(), key=lambda item: (item[0][1] != BASELINE, item[0][1]))
     frame = pd.DataFrame([dict(zip(names, place, strict=True)) | _counts(p) for place, p in ordered])
     return in_lane_order(frame) if len(frame) else frame
 

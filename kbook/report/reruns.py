@@ -59,8 +59,8 @@ def difference_frame(first: Sequence[Run], reruns: Mapping[str, Sequence[Run]], 
         for one, two in paired(first, runs)
         for a, b in changed_rows(one, two)
     ]
-    empty = [{SOURCE: NONE_DIFFERS, "cell": "–", "query": "–", **_parting({}, {})}]
-    return pd.DataFrame((rows or empty)[:limit])
+    columns = [SOURCE, "cell", "query", "first", "again", "leaks", "smallest lead"]
+    return pd.DataFrame(rows[:limit] or [{SOURCE: NONE_DIFFERS}], columns=columns)
 
 
 def _parting(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _parting(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaks(row: Mapping[str, Any]) -> bool:
-    return bool(row) and bool(leaks(score_rows([row], CellKey("kbench", "any", "P", "none", "forget", 0)).cer)[0])
+    return bool(leaks(score_rows([row], CellKey("kbench", "any", "P", "none", "forget", 0)).cer)[0])
 
 
 # ---- rates ---------------------------------------------------------------------------------------------------
