@@ -27,7 +27,7 @@ WORDINGS = 4
 ROUNDS = 4
 """Times that a tokenizer sees each wording in each language."""
 LETTER_REPEATS = 40
-STATEMENTS = (3, 5)
+STATEMENTS = (2, 4)
 """Statements in the prompt of a *read* document, fewest and most."""
 DEMANDS: Mapping[str, str] = {
     "ar": "أجب بالعربية.",
@@ -43,8 +43,8 @@ DEMANDS: Mapping[str, str] = {
 }
 """How an answer is demanded in a language, in that language."""
 MIXTURES: Mapping[str, Mapping[str, float]] = {
-    "read": {"read": 0.8, "recall": 0.2},
-    "all": {"read": 0.3, "recall": 0.5, "tell": 0.08, "turn": 0.12},
+    "read": {"read": 0.7, "recall": 0.3},
+    "all": {"read": 0.2, "recall": 0.6, "tell": 0.08, "turn": 0.12},
 }
 """Shares of the kinds of documents in each stage of training."""
 

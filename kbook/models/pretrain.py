@@ -140,12 +140,12 @@ class MultilingualRecipe(BaseRecipe):
     """How a base is made that answers questions in ten languages; stages are those of `multilingual.MIXTURES`."""
 
     architecture: Architecture = field(default_factory=lambda: Architecture(vocabulary=8192))
-    steps: tuple[tuple[str, int], ...] = (("read", 600), ("all", 5_400))
+    steps: tuple[tuple[str, int], ...] = (("read", 300), ("all", 5_700))
     polish: tuple[Polish, ...] = ()
     repeat_share: float = 0.02
     longest: int = 512
     world: str = "almanac"
-    topics: tuple[int, int, int] = (480, 40, 16)  # shown in prompts, known, known from the core wording alone
+    topics: tuple[int, int, int] = (480, 32, 8)  # shown in prompts, known, known from the core wording alone
 
     def material(self) -> Material:
         return Topics(self, self.library())
