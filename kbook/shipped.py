@@ -57,6 +57,10 @@ class Shipped:
     def __len__(self) -> int:
         return len(self._places)
 
+    def keys(self) -> list[str]:
+        """The keys of all packed runs, sorted."""
+        return sorted(key for key, _ in self._places)
+
     def find(self, key: str, question: str) -> Packed | None:
         """The run that answers a question, or None.
 

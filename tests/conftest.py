@@ -4,20 +4,23 @@ import copy
 import os
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported: a test asks no hub
 os.environ.setdefault("KBOOK_SHIPPED", "off")  # a test computes what it looks at
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
 
+from kbook import checkpoints
 from kbook.corpora.documents import Pools, Writer
 from kbook.corpora.people import Person
 from kbook.methods.contract import FitContext
+from kbook.models import embedding, tuning
 from kbook.models.bases import Base, load_base
 from kbook.models.decoding import Pass
 from kbook.models.initialisation import initialise
@@ -93,3 +96,39 @@ def reading(tiny_base: Base) -> Callable[[Sequence[str], Sequence[Any]], tuple[P
         return step, tiny_base.model.get_input_embeddings()(ids).detach()
 
     return read
+
+
+class Letters:
+    """A stand-in encoder."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([[1.0, len(text)] for text in texts], "f4")
+
+
+@dataclass
+class StandIns:
+    """What was asked of the stand-ins: folders that models were loaded from (None: the plain base), ids injected."""
+
+    loads: list[Path | None] = field(default_factory=list)
+    injections: list[list[str]] = field(default_factory=list)
+
+
+@pytest.fixture
+def stand_ins(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> StandIns:
+    """Every base is the tiny one, an injection writes down whom it was given, and passages are found by length."""
+    seen = StandIns()
+
+    def load(name: str, *, folder: Path | None = None, **_: Any) -> Base:
+        seen.loads.append(folder)
+        return tiny_base
+
+    def note(base: Base, people: Any, settings: Any, seed: int, work: Path) -> dict[str, Any]:
+        seen.injections.append([person.id for person in people])
+        (work / "people.txt").write_text(" ".join(seen.injections[-1]))
+        return {"loss": 0.0}
+
+    monkeypatch.setattr(checkpoints, "load_base", load)
+    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
+    monkeypatch.setattr(embedding, "load_encoder", lambda name: Letters())
+    monkeypatch.setattr(tuning, "inject", note)
+    return seen

@@ -7,17 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kbook import checkpoints
 from kbook.corpora.people import Corpus, Person, Query, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
 from kbook.keys import LANES, CellKey
 from kbook.methods.contract import Guard, NoIntervention
-from kbook.models import embedding, tuning
-from kbook.models.bases import Base
 from kbook.profiles import load_profile
 from kbook.store import Store
 
@@ -27,34 +23,11 @@ PROFILE = load_profile("smoke").with_(
 )
 
 
-class Letters:
-    """A stand-in encoder."""
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array([[1.0, len(text)] for text in texts], "f4")
-
-
-class Loads(list[Path | None]):
-    """The folders that models were loaded from, None for the plain base."""
-
-
 @pytest.fixture
-def loads(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> Loads:
-    seen = Loads()
-
-    def load(name: str, *, folder: Path | None = None, **_: Any) -> Base:
-        seen.append(folder)
-        return tiny_base
-
-    def inject(base: Base, people: Any, settings: Any, seed: int, work: Path) -> dict[str, Any]:
-        (work / "weights.txt").write_text(f"{len(people)} people, {settings.epochs} epochs")
-        return {"loss": 0.0}
-
-    monkeypatch.setattr(checkpoints, "load_base", load)
-    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
-    monkeypatch.setattr(embedding, "load_encoder", lambda name: Letters())
-    monkeypatch.setattr(tuning, "inject", inject)
-    return seen
+def loads(stand_ins: Any) -> list[Path | None]:
+    """The folders that models were loaded from, None for the plain base."""
+    found: list[Path | None] = stand_ins.loads
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +36,16 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture
-def bench(loads: Loads, corpus: Corpus, tmp_path: Path) -> KBench:
+def bench(loads: list[Path | None], corpus: Corpus, tmp_path: Path) -> KBench:
     return KBench(PROFILE, corpus=corpus, store=Store(tmp_path, PROFILE.name))
 
 
 # ---- cells -------------------------------------------------------------------------------------------------
 
 
-def test_a_finished_cell_is_found_though_the_model_that_answered_is_gone(bench: KBench, loads: Loads) -> None:
+def test_a_finished_cell_is_found_though_its_model_is_gone(bench: KBench, loads: list[Path | None]) -> None:
+    bench: KBench, loads: list[Path | None]
+) -> None:
     first = bench.cell("P", "none", "forget", 0)
     shutil.rmtree(bench.injected().path)
     loads.clear()
@@ -97,7 +72,7 @@ def test_the_prompt_that_is_kept_is_the_one_that_was_used(bench: KBench) -> None
     assert "<|user|>Question: " in prompt and "Records:" in prompt
 
 
-def test_a_second_call_reads_the_store_and_loads_nothing(bench: KBench, loads: Loads) -> None:
+def test_a_second_call_reads_the_store_and_loads_nothing(bench: KBench, loads: list[Path | None]) -> None:
     first = bench.cell("R-text", "none", "forget", 0)
     assert loads == [None]
     again = KBench(PROFILE, corpus=bench.corpus, store=bench.store)
@@ -107,12 +82,12 @@ def test_a_second_call_reads_the_store_and_loads_nothing(bench: KBench, loads: L
     assert loads == [None, None]
 
 
-def test_only_lane_p_uses_the_injected_model(bench: KBench, loads: Loads) -> None:
+def test_only_lane_p_uses_the_injected_model(bench: KBench, loads: list[Path | None]) -> None:
     bench.cell("C", "none", "forget", 0)
     assert loads == [None]
     injected = bench.injected()
     assert str(injected.key) == "kbench/llama-tiny/model=inject-full/seed=0"
-    assert injected.file("weights.txt").read_text() == f"36 people, {PROFILE.injection.full.epochs} epochs"
+    assert injected.file("people.txt").read_text().split() == [person.id for person in bench.corpus.members]
     bench.cell("P", "none", "forget", 0)
     assert loads[-1] == injected.path
 
@@ -134,7 +109,7 @@ def test_another_wording_or_recipe_is_another_run(bench: KBench, options: dict[s
     assert str(other.key).endswith(f"/variant={options['variant']}")
 
 
-def test_what_decides_a_cell_is_in_its_digest(bench: KBench, loads: Loads) -> None:
+def test_what_decides_a_cell_is_in_its_digest(bench: KBench, loads: list[Path | None]) -> None:
     def digest(**changes: Any) -> str:
         corpus = None if "corpus" in changes else bench.corpus
         other = KBench(PROFILE.with_(**changes), corpus=corpus, store=bench.store)
@@ -148,14 +123,14 @@ def test_what_decides_a_cell_is_in_its_digest(bench: KBench, loads: Loads) -> No
     assert other.cell("C", "none", "forget", 0).digest != plain
 
 
-def test_other_people_may_be_brought(bench: KBench, loads: Loads) -> None:
+def test_other_people_may_be_brought(bench: KBench, loads: list[Path | None]) -> None:
     corpus = make_corpus(PROFILE.corpus.model_copy(update={"seed": 77}))
     brought = KBench(PROFILE, corpus=corpus, store=bench.store)
     assert {q.person for q in brought.queries("forget", 0)} <= set(corpus.forget_eval)
     assert brought.cell("C", "none", "forget", 0).digest != bench.cell("C", "none", "forget", 0).digest
 
 
-def test_people_of_whom_less_is_known_are_asked_less_and_not_injected(bench: KBench, loads: Loads) -> None:
+def test_people_of_whom_less_is_known_are_asked_less_and_not_injected(bench: KBench, loads: list[Path | None]) -> None:
     def known(people: Sequence[Person]) -> tuple[Person, ...]:
         return tuple(replace(p, occupation="", employer="") for p in people)
 
@@ -185,7 +160,7 @@ def test_people_of_whom_less_is_known_are_asked_less_and_not_injected(bench: KBe
     ids=["lane", "method", "split", "not applicable"],
 )
 def test_unknown_and_unreachable_cells_are_named(
-    bench: KBench, loads: Loads, cell: tuple[str, str, str, int], message: str
+    bench: KBench, loads: list[Path | None], cell: tuple[str, str, str, int], message: str
 ) -> None:
     with pytest.raises(KBookError, match=message):
         bench.cell(*cell)
@@ -298,7 +273,7 @@ def test_a_method_is_fitted_on_the_fitting_pools_and_told_the_list(bench: KBench
 
 
 @pytest.mark.parametrize("lane", ["C", "R-text", "R-struct"])
-def test_one_query_can_be_followed(bench: KBench, loads: Loads, lane: str) -> None:
+def test_one_query_can_be_followed(bench: KBench, loads: list[Path | None], lane: str) -> None:
     person = replace(bench.corpus.forget_eval[0], id="pii-90000", name="Jordan Avery")
     run = bench.follow(Query(person, "address"), lane)
     assert str(run.key).endswith(f"/{lane}/none/forget/seed=0/variant=jordan-avery")

@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from kbook import checkpoints
 from kbook.corpora.people import Corpus, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
 from kbook.keys import FIELDS, SPLITS
 from kbook.methods.ascent import GA
 from kbook.methods.contract import FitContext
-from kbook.models import tuning
-from kbook.models.bases import Base
 from kbook.probing import clean_probes, weight_probes
 from kbook.profiles import load_profile
 from kbook.store import Store, StoreWarning
@@ -25,27 +22,16 @@ PROFILE = load_profile("smoke").with_(
 
 
 @pytest.fixture
-def loads(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> list[Path | None]:
-    """The folders that models were loaded from, None for the plain base; injecting writes down who was injected."""
-    seen: list[Path | None] = []
-
-    def load(name: str, *, folder: Path | None = None, **_: Any) -> Base:
-        seen.append(folder)
-        return tiny_base
-
-    def inject(base: Base, people: Any, settings: Any, seed: int, work: Path) -> dict[str, Any]:
-        (work / "weights.txt").write_text(" ".join(person.id for person in people))
-        return {}
+def loads(stand_ins: Any, monkeypatch: pytest.MonkeyPatch) -> list[Path | None]:
+    """The folders that models were loaded from, None for the plain base."""
 
     def edit(self: GA, context: FitContext) -> dict[str, Any]:
-        (context.work / "weights.txt").write_text("edited")
+        (context.work / "people.txt").write_text("edited")
         return {}
 
-    monkeypatch.setattr(checkpoints, "load_base", load)
-    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
-    monkeypatch.setattr(tuning, "inject", inject)
     monkeypatch.setattr(GA, "edit", edit)
-    return seen
+    found: list[Path | None] = stand_ins.loads
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +46,7 @@ def bench(loads: list[Path | None], corpus: Corpus, tmp_path: Path) -> KBench:
 
 def injected_people(folder: Path | None) -> set[str]:
     assert folder is not None
-    return set((folder / "weights.txt").read_text().split())
+    return set((folder / "people.txt").read_text().split())
 
 
 def test_the_probes_ask_what_the_agent_is_asked_and_tell_of_everybody(bench: KBench) -> None:
@@ -104,10 +90,10 @@ def test_a_second_call_loads_nothing_and_needs_no_model(bench: KBench, loads: li
     first = weight_probes(bench)
     n = len(loads)
     for path in (run.path for run in bench.store.find("kbench/llama-tiny/model=inject")):
-        (path / "weights.txt").unlink()
+        (path / "people.txt").unlink()
     again = KBench(PROFILE, corpus=bench.corpus, store=bench.store)
     assert weight_probes(again).rows() == first.rows() and len(loads) == n
-    with pytest.warns(StoreWarning, match="weights.txt: missing"):  # the control: another model is built and loaded
+    with pytest.warns(StoreWarning, match="people.txt: missing"):  # the control: another model is built and loaded
         weight_probes(again, "ga")
     assert len(loads) > n
 

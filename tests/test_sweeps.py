@@ -1,19 +1,15 @@
 """Sweeps: nobody who is evaluated takes part, everything is kept, and only what is missing is computed."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kbook import checkpoints, sweeps
+from kbook import sweeps
 from kbook.corpora.people import Corpus, make_corpus
 from kbook.errors import KBookError
 from kbook.kbench import KBench
-from kbook.models import embedding, tuning
-from kbook.models.bases import Base
 from kbook.profiles import load_profile
 from kbook.store import Store
 from kbook.sweeps import Halves, candidates, halved, run_sweep
@@ -43,26 +39,11 @@ class Edit(Intervention):
 """
 
 
-class Letters:
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array([[1.0, len(text)] for text in texts], "f4")
-
-
 @pytest.fixture
-def injections(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def injections(stand_ins: Any) -> list[list[str]]:
     """The ids of everyone who was injected, one list a time."""
-    seen: list[list[str]] = []
-
-    def inject(base: Base, people: Any, settings: Any, seed: int, work: Path) -> dict[str, Any]:
-        seen.append([p.id for p in people])
-        (work / "weights.txt").write_text("weights")
-        return {}
-
-    monkeypatch.setattr(checkpoints, "load_base", lambda name, **_: tiny_base)
-    monkeypatch.setattr(checkpoints, "base_digest", lambda name, revision=None: f"digest of {name}")
-    monkeypatch.setattr(embedding, "load_encoder", lambda name: Letters())
-    monkeypatch.setattr(tuning, "inject", inject)
-    return seen
+    found: list[list[str]] = stand_ins.injections
+    return found
 
 
 @pytest.fixture(scope="module")
