@@ -81,7 +81,7 @@ def test_a_base_that_fails_its_gate_is_left_out_and_named():
     weak = {"none": {"a": 16, "b": 1}, "eco": {"a": 2, "b": 0}}
     panel = judged(weak)
     assert variance.base_grid(panel, HOW).levels == ("a",)
-    assert variance.validity_in_words(panel) == "Left out, as the validity gate is failed: b."
+    assert variance.validity_in_words([panel]).endswith("left out where another passes: b.")
     gates = variance.validity_frame(panel)
     assert list(gates["base"]) == ["a", "a", "b", "b"] and gates["passed"].tolist() == [True, True, False, False]
     assert "variant" not in gates
@@ -90,15 +90,15 @@ def test_a_base_that_fails_its_gate_is_left_out_and_named():
 def test_where_no_base_passes_the_words_say_that_nothing_is_shown_about_methods():
     panel = judged({"none": {"a": 1, "b": 1}, "eco": {"a": 0, "b": 0}})
     assert variance.base_grid(panel, HOW).levels == ("a", "b")
-    assert variance.validity_in_words(panel).startswith("No base passes")
-    assert variance.validity_in_words(judged(CROSSED)).startswith("Every base passes")
+    assert variance.validity_in_words([panel]).startswith("No untreated agent passes")
+    assert variance.validity_in_words([judged(CROSSED)]).startswith("Every untreated agent passes")
 
 
 def test_recipes_are_levels_of_one_base():
     plain = judged({"none": {"a": 16}, "eco": {"a": 4}})
     lora = judged({"none": {"a": 12}, "eco": {"a": 8}}, variant="lora")
     both = judge([*plain.cells, *lora.cells], how=HOW)
-    found = variance.recipe_grid(both.cells, "full", HOW)
+    found = variance.recipe_grid(both, "full", HOW)
     assert found.levels == ("full", "lora") and found.value[0, :, 0] == pytest.approx([0.8, 0.6])
     frame = variance.by_base({"a": variance.share_frame(found)})
     assert list(frame.columns[:2]) == ["base", "source"] and set(frame["base"]) == {"a"}
@@ -109,6 +109,20 @@ def test_recipes_are_levels_of_one_base():
         "recipe",
     ]
     assert gates["value"].tolist() == pytest.approx([0.8, 0.8, 0.6, 0.6])
+
+
+def test_a_recipe_after_which_nothing_is_known_is_no_effect_but_left_out():
+    """An adapter that stored nothing leaks nothing under any method: its K-Scores are high and say nothing."""
+    plain, lora = (
+        judged({"none": {"a": 16}, "eco": {"a": 4}}),
+        judged({"none": {"a": 0}, "eco": {"a": 0}}, variant="lora"),
+    )
+    panel = judge([*plain.cells, *lora.cells], how=HOW)
+    grid = variance.recipe_grid(panel, "full", HOW)
+    assert grid.levels == ("full",)
+    frame = variance.share_frame(grid).set_index("source")
+    assert np.isnan(frame.loc["recipe", "η²"]) and frame.loc["recipe", variance.WHY] == "only one recipe"
+    assert variance.validity_in_words([panel, plain], "full").endswith("passes: a lora.")
 
 
 def test_published_leaders_and_shares_are_marked():

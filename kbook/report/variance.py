@@ -10,6 +10,7 @@ import pandas as pd
 
 from kbook.report.published import MARK, published
 from kbook.scoring.cells import CellScores
+from kbook.scoring.comparisons import Subject
 from kbook.scoring.frames import gate_frame
 from kbook.scoring.gates import passed
 from kbook.scoring.inference import Bootstrap
@@ -37,15 +38,17 @@ def base_grid(panel: Panel, how: Bootstrap) -> ScoreGrid:
     return score_grid(_valid(panel), "base", lambda key: key.base, how)
 
 
-def recipe_grid(cells: Iterable[CellScores], recipe: str, how: Bootstrap) -> ScoreGrid:
-    """K-Scores by method, injection recipe and seed, of one base.
+def recipe_grid(panel: Panel, recipe: str, how: Bootstrap) -> ScoreGrid:
+    """K-Scores by method, injection recipe and seed, of the recipes after which the untreated agent passes the gate.
 
     Args:
-        cells: of lane P; the variant of a cell names its recipe.
+        panel: lane P of one base; the variant of a cell names its recipe.
         recipe: that of the cells without a variant.
         how: the bootstrap.
+
+    Missing: as `base_grid`; of a single recipe no share can be told.
     """
-    return score_grid(cells, "recipe", lambda key: key.variant or recipe, how)
+    return score_grid(_valid(panel), "recipe", lambda key: key.variant or recipe, how)
 
 
 def validity_frame(panel: Panel) -> pd.DataFrame:
@@ -70,24 +73,26 @@ def by_base(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def validity_in_words(panel: Panel) -> str:
-    """Which bases are left out, in a sentence."""
-    failing, every = _failing(panel), {cell.key.base for cell in panel.cells}
+def validity_in_words(panels: Iterable[Panel], recipe: str = "") -> str:
+    """What is left out as its untreated agent shows too little, in a sentence; `recipe` as in `recipe_grid`."""
+    judged = list(panels)
+    failing = sorted(subject for panel in judged for subject in _failing(panel))
     if not failing:
-        return "Every base passes the validity gate."
-    if failing == every:
-        return "No base passes the validity gate: what follows shows the calculation, and nothing about methods."
-    return f"Left out, as the validity gate is failed: {', '.join(sorted(failing))}."
+        return "Every untreated agent passes the validity gate."
+    if len(failing) == sum(len(panel.validity) for panel in judged):
+        return "No untreated agent passes the validity gate: what follows is the calculation, and says nothing."
+    names = ", ".join(f"{subject.base} {subject.variant or recipe}".strip() for subject in failing)
+    return f"The untreated agent fails the validity gate, and is left out where another passes: {names}."
 
 
 def _valid(panel: Panel) -> list[CellScores]:
-    failing = _failing(panel)
-    kept = [cell for cell in panel.cells if cell.key.base not in failing]
+    failing = {(subject.base, subject.variant) for subject in _failing(panel)}
+    kept = [cell for cell in panel.cells if (cell.key.base, cell.key.variant) not in failing]
     return kept or list(panel.cells)
 
 
-def _failing(panel: Panel) -> set[str]:
-    return {subject.base for subject, gates in panel.validity.items() if not passed(gates)}
+def _failing(panel: Panel) -> set[Subject]:
+    return {subject for subject, gates in panel.validity.items() if not passed(gates)}
 
 
 # ---- K-Scores ----------------------------------------------------------------------------------------------
