@@ -44,8 +44,6 @@ def bench(loads: list[Path | None], corpus: Corpus, tmp_path: Path) -> KBench:
 
 
 def test_a_finished_cell_is_found_though_its_model_is_gone(bench: KBench, loads: list[Path | None]) -> None:
-    bench: KBench, loads: list[Path | None]
-) -> None:
     first = bench.cell("P", "none", "forget", 0)
     shutil.rmtree(bench.injected().path)
     loads.clear()
