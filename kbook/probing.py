@@ -26,7 +26,9 @@ from kbook.store import Run
 ANSWER_TOKENS = 48
 REFERENCES = ("retrained", "base")
 
-_AT_ONCE = 24
+_AT_ONCE = 96
+"""Items of a batch, which are decoded together."""
+
 _WITHOUT = "without-forget"
 
 Item = ProbeQuestion | ProbeText
@@ -136,7 +138,7 @@ def _probe(bench: KBench, key: ModelKey, made: Spec | None, model: Callable[[], 
         model: the model's run.
     """
     items = _items(bench)
-    limits = {"answer": ANSWER_TOKENS, "text": bench.profile.agent.summary_tokens}
+    limits = {"answer": ANSWER_TOKENS, "text": bench.profile.agent.summary_tokens, "together": _AT_ONCE}
     spec = Spec(
         {"limits": limits, "token_budget": bench.profile.cells.token_budget, "dtype": bench.profile.dtype},
         ("kbook.models.probes",),
