@@ -26,6 +26,7 @@ class Scripted:
 
     script: Callable[[Any, str], str]
     asked: list[tuple[Any, str]]
+    reusable = False
 
     def __init__(self, base: Base, names: Sequence[Any], hooks: Sequence[DecodingHook] = ()) -> None:
         self.names = list(names)
