@@ -129,12 +129,19 @@ def _fonts() -> Finding:
     try:
         from matplotlib import font_manager
 
-        font_manager.findfont("DejaVu Sans", fallback_to_default=False)
+        from kbook.report import fonts
+
+        font_manager.findfont(fonts.FAMILY, fallback_to_default=False)
     except ImportError:
         return Finding("fonts", "missing", "matplotlib is not installed", _INSTALL)
     except ValueError:
-        return Finding("fonts", "missing", "matplotlib finds no DejaVu Sans", "Install the fonts-dejavu package")
-    return Finding("fonts", "ok", "DejaVu Sans, which the figures use")
+        return Finding("fonts", "missing", f"matplotlib finds no {fonts.FAMILY}", "Install the fonts-dejavu package")
+    undrawn = fonts.undrawn()
+    if not undrawn:
+        return Finding("fonts", "ok", f"figures draw ten languages in {', '.join(fonts.families())}")
+    remedy = f"Install Noto fonts (Debian: apt install {' '.join(fonts.PACKAGES)})"
+    remedy = remedy if fonts.shapes() else "Install matplotlib 3.11 or newer, which shapes text"
+    return Finding("fonts", "optional", f"figures name {', '.join(undrawn)} by code alone", remedy)
 
 
 def _browser() -> Finding:

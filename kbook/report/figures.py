@@ -22,6 +22,7 @@ from matplotlib.text import Text
 
 from kbook.errors import KBookError, unknown_name
 from kbook.keys import CHANNELS, LANES
+from kbook.report import fonts
 from kbook.report.text import visible
 
 WIDTHS = {"full": 6.5, "half": 3.4}
@@ -39,7 +40,6 @@ HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---", "+++", "ooo")
 STYLE: dict[Any, Any] = {
     "figure.dpi": 150,
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.labelsize": 9,
     "axes.titlesize": 9,
@@ -95,7 +95,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 @contextmanager
 def look() -> Iterator[None]:
     """Draw in the book's look: a block, or (as a decorator) a function, that makes a figure by hand."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context({**STYLE, "font.family": fonts.families()}):
         yield
 
 
@@ -122,7 +122,7 @@ def canvas(
 def to_svg(figure: Figure, key: str) -> str:
     """Write a figure as SVG whose text is drawn as paths; the same figure gives the same bytes."""
     buffer = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.fonttype": "path", "svg.hashsalt": key}):
+    with look(), mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": key}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return re.sub(r"[ \t]+$", "", buffer.getvalue(), flags=re.MULTILINE)
 
