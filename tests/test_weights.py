@@ -44,7 +44,7 @@ CLAIMS = {
     "memflex": ({**QUICK, "learning_rate": 3e-3}, 0.3, 0.2),
     "soul": (QUICK, 0.3, 0.0),
     "rmu": ({**QUICK, "learning_rate": 5e-3}, 0.3, 0.3),
-    "falcon": ({**QUICK, "learning_rate": 2e-2, "alpha": 100.0}, 0.2, 0.3),
+    "falcon": ({**QUICK, "learning_rate": 5e-2, "alpha": 100.0}, 0.2, 0.3),
 }
 
 
@@ -136,7 +136,7 @@ def test_versions_of_a_document_stand_in_the_same_row(fitting):
 def test_every_forget_group_is_seen_once_an_epoch_with_a_retain_batch(fitting):
     method = make_method("gd", {"batch_tokens": 256})
     material = method.material(fitting)
-    course = method._course(material, fitting)
+    course = method.course(material, fitting.seed)
     for number in (0, 1):
         items = course.epoch(number)
         assert sorted(id(i.forget) for i in items) == sorted(id(group[0]) for group in material.forget)
@@ -156,7 +156,7 @@ def test_the_start_is_remembered_in_evaluation_mode_and_without_gradients(fittin
     method = make_method("npo")
     fitting.base.model.train()
     try:
-        method._course(method.material(fitting), fitting)
+        method.course(method.material(fitting), fitting.seed)
         assert fitting.base.model.training
     finally:
         fitting.base.model.eval()

@@ -28,6 +28,9 @@ from kbook.models.decoding import DecodingHook, Pass
 Route = Callable[[Hashable, str], bool]
 """``(conversation, user's message) -> is the adapter switched on``."""
 
+HEAD = "adapter"
+"""Entry of a file's metadata: the digest of the model that the adapter belongs to, and its scale."""
+
 
 def linear_modules(base: Base) -> dict[str, Any]:
     """The linear modules of all decoder layers by name: projections of attention and feed-forward parts."""
@@ -201,7 +204,8 @@ def save_adapter(path: Path, adapter: Adapter, model: str) -> None:
     tensors = {f"down/{n}": t.detach().cpu().contiguous() for n, t in adapter.down.items()}
     tensors |= {f"up/{n}": t.detach().cpu().contiguous() for n, t in adapter.up.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, save(tensors, metadata={"model": model, "scale": json.dumps(adapter.scale)}))
+    head = json.dumps({"model": model, "scale": adapter.scale})  # one entry: safetensors orders several at random
+    write_atomic(path, save(tensors, metadata={HEAD: head}))
 
 
 def load_adapter(path: Path, base: Base) -> Adapter:
@@ -214,8 +218,9 @@ def load_adapter(path: Path, base: Base) -> Adapter:
     try:
         with safe_open(path, "pt") as opened:
             meta, tensors = opened.metadata() or {}, {key: opened.get_tensor(key) for key in opened.keys()}
-        scale, model = float(meta["scale"]), meta["model"]
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        head = json.loads(meta[HEAD])
+        scale, model = float(head["scale"]), str(head["model"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise KBookError(f"the adapter cannot be read ({error})", str(path), remedy) from None
     require_same_model(base, model)
     down, up = (

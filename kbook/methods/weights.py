@@ -229,7 +229,7 @@ class TrainedMethod(WeightMethod):
         return trained
 
     def change(self, model: Any, material: Material, context: FitContext) -> tuple[Any, dict[str, Any]]:
-        course = self._course(material, context)
+        course = self.course(material, context.seed)
         trained, facts = self.prepared(model, material, context)
         if not any(p.requires_grad for p in trained.parameters()):
             facts = {**facts, "steps": 0, "stopped": "nothing was selected that could be trained"}
@@ -238,17 +238,18 @@ class TrainedMethod(WeightMethod):
             facts = {**facts, **fit(trained, course.epoch, self.settings, context.work, self.loss, **how)}
         return self.finished(trained, material), facts
 
-    def _course(self, material: Material, context: FitContext) -> _Course:
+    def course(self, material: Material, seed: int) -> Course:
+        """The steps of each epoch, in an order that follows from the seed; the start model is remembered here."""
         start = material.start.model
         with frozen(start):
             references = self.references(start, material.forget)
             kept = [self.keep(start, batch) for batch in material.retain]
         forget = tuple(zip(material.forget, references, strict=True))
-        return _Course(forget, tuple(zip(material.retain, kept, strict=True)), f"{self.name}/{context.seed}")
+        return Course(forget, tuple(zip(material.retain, kept, strict=True)), f"{self.name}/{seed}")
 
 
 @dataclass(frozen=True)
-class _Course:
+class Course:
     """The steps of each epoch: every forget group once, each with the next of the shuffled retain batches."""
 
     forget: tuple[tuple[tuple[Batch, ...], Any], ...]
