@@ -6,7 +6,7 @@ import pytest
 from unit_factory import COMMON, FRENCH, card, release, topic_pair, unit
 
 from kbook.corpora.languages import LANGUAGES
-from kbook.corpora.units import QA, ROLES, Release, TopicPair, Unit, source_of
+from kbook.corpora.units import QA, ROLES, SETTINGS, Release, TopicPair, Unit, source_of
 from kbook.errors import KBookError
 
 
@@ -127,3 +127,24 @@ def test_the_source_language_begins_the_id_of_a_conditioned_pair_only():
 def test_a_unit_knows_its_questions_by_language():
     one = unit(card("lamp"), "forget", ("en",))
     assert [type(qa) for qa in one.qas["en"]] == [QA] * 4
+
+
+def test_a_cut_keeps_the_first_of_each_kind():
+    made = release(topic_pair(COMMON), topic_pair("common_mills"), topic_pair(FRENCH, n=3), topic_pair("sw_boats", n=1))
+    small = made.cut(("en", "fr"), topic_pairs=1, conditioned=1, unit_pairs=2, holdout=1)
+    assert [pair.id for pair in small.topic_pairs] == [COMMON, FRENCH]
+    assert small.languages == ("en", "fr") and [len(pair.pairs) for pair in small.topic_pairs] == [2, 2]
+    assert small.units("forget", "conditioned", "fr")[0].card == made.units("forget", "conditioned", "fr")[0].card
+    everything = made.cut(LANGUAGES, topic_pairs=9, conditioned=9, unit_pairs=9, holdout=9)
+    assert everything.digest == made.digest
+    with pytest.raises(KBookError, match="unknown language 'xx'"):
+        made.cut(("xx",), topic_pairs=1, conditioned=1, unit_pairs=1, holdout=1)
+
+
+def test_every_question_has_its_place():
+    made = release()
+    assert len(made.places) == sum(len(made.qas(r, s, t)) for r in ROLES for s in SETTINGS for t in LANGUAGES)
+    unit = made.units("retain", "conditioned")[1]
+    place = made.places[unit.qas["sw"][2].id]
+    assert (place.qa, place.variant, place.unit, place.topic) == (unit.qas["sw"][2], 2, unit.card.id, FRENCH)
+    assert place.source == "fr" and made.places[made.qas("forget", "common-goal", "fr")[0].id].source == ""

@@ -9,8 +9,8 @@ Source: protocol B, sections 1 and 2 (the paper on languages, section 3 and appe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from kbook.corpora.languages import LANGUAGES
@@ -115,6 +115,25 @@ class TopicPair:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a question stands.
+
+    Args:
+        qa: the question.
+        variant: 0 for the core question, 1 to 3 for the surface variants.
+        unit: id of its card.
+        topic: id of its topic pair.
+        source: the language in which the topic is to be forgotten; "" where that is all.
+    """
+
+    qa: QA
+    variant: int
+    unit: str
+    topic: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Release:
     """All topic pairs of a benchmark, checked on construction, and who made them.
 
@@ -180,9 +199,48 @@ class Release:
         units = self.units(role, setting, source)
         return tuple(qa for unit in units for qa in unit.qas[language] if layer in (None, qa.layer))
 
+    def cut(
+        self, languages: Sequence[str], *, topic_pairs: int, conditioned: int, unit_pairs: int, holdout: int
+    ) -> Release:
+        """A smaller release: the first things of each kind, in some languages.
+
+        Args:
+            languages: to keep; also the source languages of the conditioned setting.
+            topic_pairs: of the common-goal setting.
+            conditioned: topic pairs of each source language.
+            unit_pairs, holdout: of each topic pair.
+        Raises:
+            KBookError: the release lacks a language.
+        """
+        for language in languages:
+            _known("language", language, self.languages)
+        chosen = list(self.of_setting("common-goal")[:topic_pairs])
+        chosen += (p for source in languages for p in self.of_setting("conditioned", source)[:conditioned])
+        return replace(self, topic_pairs=tuple(_cut(pair, languages, unit_pairs, holdout) for pair in chosen))
+
+    @cached_property
+    def places(self) -> Mapping[str, Place]:
+        """Where each question stands, by its id."""
+        return {
+            qa.id: Place(qa, number, unit.card.id, pair.id, pair.source or "")
+            for pair in self.topic_pairs
+            for role in ROLES
+            for unit in pair.units(role)
+            for qas in unit.qas.values()
+            for number, qa in enumerate(qas)
+        }
+
     def _all_units(self) -> Iterator[Unit]:
         for pair in self.topic_pairs:
             yield from (unit for role in ROLES for unit in pair.units(role))
+
+
+def _cut(pair: TopicPair, languages: Sequence[str], unit_pairs: int, holdout: int) -> TopicPair:
+    def told(unit: Unit) -> Unit:
+        return replace(unit, qas={language: unit.qas[language] for language in languages})
+
+    matched = (replace(each, forget=told(each.forget), retain=told(each.retain)) for each in pair.pairs[:unit_pairs])
+    return replace(pair, pairs=tuple(matched), holdout=tuple(map(told, pair.holdout[:holdout])))
 
 
 def source_of(pair_id: str, setting: str, where: str = "") -> str | None:
