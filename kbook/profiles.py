@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from kbook.corpora.languages import LANGUAGES
 from kbook.errors import KBookError, unknown_name
 from kbook.keys import FIELDS
 from kbook.paths import data_folder
@@ -158,6 +159,109 @@ class Stats(Section):
     seed: Seed
 
 
+class Batches(Section):
+    """Documents of a micro-batch, and micro-batches of a step of the optimiser (gradient accumulation)."""
+
+    size: Count
+    accumulation: Count
+
+
+class Teaching(Section):
+    """Fine-tuning on core questions: protocol B's Original and Retrain.
+
+    Args:
+        learning_rate: of AdamW.
+        epochs: passes over all questions.
+        warmup_epochs: passes in which the rate rises from zero.
+        weight_decay: of AdamW.
+        batches: of a step.
+    """
+
+    learning_rate: Rate
+    epochs: Count
+    warmup_epochs: Annotated[int, Field(ge=0)]
+    weight_decay: Share
+    batches: Batches
+
+
+class ReadingSizes(Section):
+    """Reading questions, for general utility.
+
+    Args:
+        n: in each language; of Belebele's files the first ones.
+        weighed: "labels" (a label after passage, question and options, as the paper does) or "options" (the words of
+            an option after the question, with the passage as system message: for models that know no labels).
+    """
+
+    n: Count
+    weighed: Literal["labels", "options"]
+
+
+class Unlearning(Section):
+    """Unlearning from one source language.
+
+    Args:
+        epochs: passes over the forget questions; each ends with a checkpoint that is judged.
+        warmup_steps: steps in which the rate rises from zero.
+        target_weight: weight of the target in the screening score (`kbook.scoring.screening`).
+        common_goal: batches of the common-goal setting.
+        conditioned: batches of the language-conditioned setting.
+        grids: method → setting → values, all combinations of which are tried.
+    """
+
+    epochs: Count
+    warmup_steps: Annotated[int, Field(ge=0)]
+    target_weight: Annotated[float, Field(ge=0, le=1)]
+    common_goal: Batches
+    conditioned: Batches
+    grids: dict[str, dict[str, Values]]
+
+
+class CLLPUSizes(Section):
+    """Protocol B.
+
+    Args:
+        base: an embedded base, a local folder or a hub id.
+        world: of which the release is made where no other is given.
+        languages: source and query languages.
+        topic_pairs: of the common-goal setting; the first ones.
+        conditioned: topic pairs of each source language in the conditioned setting.
+        unit_pairs: of each topic pair; the first ones.
+        holdout: holdout units of each topic pair; the first ones.
+        answer_tokens: new tokens of an answer, at most.
+        at_once: questions that are answered together.
+        token_budget: padded tokens that are weighed together.
+        encoder: sentence encoder of S: an installed package, a folder or a hub id; "" for none.
+        forced: models that are asked for answers in other languages too: "original", "retrain", methods.
+        reading: how general utility is measured.
+        original: how the facts are taught.
+        unlearning: how they are unlearned.
+    """
+
+    base: str
+    world: str
+    languages: Words
+    topic_pairs: Count
+    conditioned: Count
+    unit_pairs: Count
+    holdout: Count
+    answer_tokens: Count
+    at_once: Count
+    token_budget: Count
+    encoder: str
+    forced: Annotated[tuple[str, ...], Field(strict=False)]
+    reading: ReadingSizes
+    original: Teaching
+    unlearning: Unlearning
+
+    @model_validator(mode="after")
+    def _languages_are_known(self) -> CLLPUSizes:
+        for code in self.languages:
+            if code not in LANGUAGES:
+                raise ValueError(f"cllpu.languages holds {code!r}, which is none of {', '.join(LANGUAGES)}")
+        return self
+
+
 class Profile(Section):
     """All settings of one size of the book.
 
@@ -167,6 +271,7 @@ class Profile(Section):
         revisions: hub id → revision to load.
         device: "auto" (an accelerator if there is one), "cpu", "mps", "cuda" or "cuda:N".
         dtype: of the weights while they run.
+        cllpu: sizes and budgets of protocol B.
         panel: methods of the main panel, the untreated baseline first.
         leaderboard: methods that edit weights, ranked in lane P.
         methods: name → parameters that differ from the method's own defaults.
@@ -183,6 +288,7 @@ class Profile(Section):
     agent: Agent
     injection: Injection
     stats: Stats
+    cllpu: CLLPUSizes
     panel: Words
     leaderboard: Words
     revisions: dict[str, str] = {}

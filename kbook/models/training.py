@@ -88,10 +88,10 @@ def warm_then_linear(peak: float, step: int, warmup: int, left: float, floor: fl
     return peak * min(1.0, (step + 1) / max(1, warmup)) * min(1.0, max(floor, left))
 
 
-def adamw(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+def adamw(parameters: list[torch.nn.Parameter], weight_decay: float = 0.0) -> torch.optim.Optimizer:
     """What everything is trained with, unless a method is its optimiser."""
     fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
-    return torch.optim.AdamW(parameters, lr=1e-9, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)
+    return torch.optim.AdamW(parameters, lr=1e-9, betas=(0.9, 0.98), weight_decay=weight_decay, fused=fused)
 
 
 @dataclass

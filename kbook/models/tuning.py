@@ -60,6 +60,7 @@ def fit(
     label: str = "tuning",
     checkpoint_every: int = 100,
     optimizer: MakeOptimizer = adamw,
+    after_epoch: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """Train the parameters of ``model`` that require gradients, in place.
 
@@ -72,6 +73,8 @@ def fit(
         label: of the progress bar.
         checkpoint_every: steps between checkpoints.
         optimizer: makes the optimiser; its rate is set by the schedule.
+        after_epoch: called with the number of each epoch that is over, and again with one that is gone through anew
+            after an interruption.
 
     Returns:
         JSON-able facts: ``steps``, ``losses`` (step, mean loss), ``tokens``, ``seconds``,
@@ -86,7 +89,7 @@ def fit(
     folder = work / CHECKPOINTS
     trainer.load(folder)
     total = settings.epochs * len(batches_per_epoch(0))
-    stream = _steps(batches_per_epoch, settings, trainer.progress.step)
+    stream = _steps(batches_per_epoch, settings, trainer.progress.step, after_epoch or (lambda epoch: None))
     progress = train(trainer, stream, folder, label=label, total=total, every=checkpoint_every)
     return {
         "steps": progress.step,
@@ -99,7 +102,7 @@ def fit(
 
 
 def _steps(
-    batches_per_epoch: Callable[[int], list[Any]], settings: Schedule, start: int
+    batches_per_epoch: Callable[[int], list[Any]], settings: Schedule, start: int, after_epoch: Callable[[int], None]
 ) -> Iterator[tuple[float, Any]]:
     """Rates and items from step ``start`` on; the decay goes by epochs, whatever their lengths."""
     step = 0
@@ -110,6 +113,8 @@ def _steps(
                 left = (1 - (epoch + i / len(items)) / settings.epochs) / DECAY
                 yield warm_then_linear(settings.learning_rate, step, settings.warmup_steps, left, FLOOR), item
             step += 1
+        if step >= start:
+            after_epoch(epoch)
 
 
 def inject(
