@@ -19,7 +19,7 @@ from kbook.report.published import MARK
 from kbook.report.text import visible
 
 COLUMNS = 3
-"""Matrices side by side."""
+"""Matrices side by side, at most."""
 ABSENT_TINT = "#E8E8E8"
 _FEW = 6
 """Codes that fit side by side under a small matrix."""
@@ -37,7 +37,7 @@ def matrices(
     label: str,
     limits: tuple[float, float] = (0.0, 1.0),
 ) -> Plot:
-    """Draw language by language matrices as tints on one scale, three side by side.
+    """Draw language by language matrices as tints on one scale, at most three side by side.
 
     Where row and column are the same language, the cell is framed. A cell that is missing is grey.
 
@@ -50,8 +50,8 @@ def matrices(
     """
     places = list(frame[[block, panel]].drop_duplicates().itertuples(index=False, name=None))
     rows, columns = (_codes(frame[name]) for name in (row, column))
-    n_lines, n_wide = -(-len(places) // COLUMNS), min(COLUMNS, len(places))
-    side = 1.55 * len(rows) / max(len(rows), len(columns))
+    n_wide = _abreast(frame[panel].nunique(), len(places))
+    n_lines, side = -(-len(places) // n_wide), min(2.2, 4.6 / n_wide) * len(rows) / max(len(rows), len(columns))
     figure, axes = canvas(n_lines, n_wide, height=0.7 + n_lines * (side + 0.25))
     for axis, (group, name) in zip(axes.flat, places, strict=False):
         cells = frame[(frame[block] == group) & (frame[panel] == name)]
@@ -80,7 +80,7 @@ def pairs(frame: pd.DataFrame, *, row: str, panel: str, line: str, ends: tuple[s
     height = len(down) * (0.45 + 0.25 * len(rows)) + 0.6
     figure, axes = canvas(len(down), len(across), height=height)
     for i, j in np.ndindex(axes.shape):
-        axis: Axes = axes[i, j]
+        axis: Any = axes[i, j]
         part = frame[(frame[line] == down[i]) & (frame[panel] == across[j])]
         for mark, offset in (("", -0.16), (MARK, 0.2)):
             _pairs(axis, part, [rows.index(r) + offset for r in part[row]], ends, mark)
@@ -118,10 +118,17 @@ def gaps(frame: pd.DataFrame, *, row: str, panel: str, bars: tuple[str, str], ga
             text = f"{record[gap]:+.1f}".replace("-", "−") if np.isfinite(record[gap]) else ""
             axis.text(end + 0.03, place, text, va="center", fontsize=8)
         axis.set_yticks(range(len(rows)), [visible(r) for r in rows])
-        axis.set(xlim=(0, 1.45), xticks=[0, 0.5, 1], ylim=(len(rows) - 0.5, -0.5), title=visible(name), xlabel=label)
+        axis.set(xlim=(0, 1.45), xticks=[0, 0.5, 1], ylim=(len(rows) - 0.5, -0.5), xlabel=label)
+        axis.set_title(visible(name), fontsize=8)
         axis.grid(visible=False, axis="y")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return Plot(figure, frame[[panel, row, *bars, gap]].reset_index(drop=True))
+
+
+def _abreast(n_panels: int, n_places: int) -> int:
+    """How many matrices stand side by side: those of a block if they fit, so that blocks lie below one another."""
+    fits = 1 < n_panels < COLUMNS
+    return n_panels if fits else min(COLUMNS, n_places)
 
 
 def _codes(names: pd.Series) -> list[str]:

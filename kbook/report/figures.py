@@ -269,7 +269,8 @@ def heat(frame: pd.DataFrame, *, row: str, column: str, value: str, spec: str = 
         if np.isfinite(number):
             ink = _ink(mpl.colors.to_hex(image.cmap(image.norm(number))))
             axis.text(x, y, format(number, spec), ha="center", va="center", fontsize=8, color=ink)
-    _frame_matrix(axis, rows, columns)
+    width = int((WIDTHS["full"] - 1 - LETTER * max(map(len, rows))) / len(columns) / LETTER)
+    _frame_matrix(axis, rows, ["\n".join(textwrap.wrap(column, max(width, 6))) for column in columns])
     figure.colorbar(image, ax=axis, label=label or value, shrink=0.9)
     return Plot(figure, frame[[row, column, value]].reset_index(drop=True))
 
