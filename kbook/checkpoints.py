@@ -50,6 +50,10 @@ class Checkpoints:
         self._corpus = corpus
         self._loaded: tuple[str, Base] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process loads its own models."""
+        return self.__dict__ | {"_loaded": None}
+
     @cached_property
     def corpus(self) -> Corpus:
         return self._corpus or make_corpus(self.profile.corpus)

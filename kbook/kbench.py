@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from kbook.methods.contract import FitContext, Intervention
 from kbook.methods.registry import brought_digest, method_class, source_modules, why_not
 from kbook.scoring.leakage import with_leakage
 from kbook.store import Run
+from kbook.workers import side_by_side, workers
 
 if TYPE_CHECKING:
     from kbook.agent.react import Cell
@@ -109,6 +111,26 @@ class KBench(Checkpoints):
         Raises:
             KBookError: unknown lane, split or method; a lane that the method cannot reach.
         """
+        which: Any = {"wording": wording, "recipe": recipe, **changes}
+        key, spec = self._cell(lane, method, split, seed, variant=variant, **which)
+        if found := self.store.lookup(key, spec):
+            return found
+        with self.prepared(method, lane, split, seed, **which) as cell:
+            return self._answer(key, spec, cell, self.queries(split, seed, wording))
+
+    def _cell(
+        self,
+        lane: str,
+        method: str,
+        split: str,
+        seed: int,
+        *,
+        wording: int = 0,
+        recipe: str | None = None,
+        variant: str = "",
+        **changes: Any,
+    ) -> tuple[CellKey, Spec]:
+        """What a cell is called and what decides it; its errors are those of `cell`."""
         if split not in SPLITS:
             raise unknown_name("split", split, SPLITS)
         if reason := why_not(method_class(method), lane):
@@ -116,11 +138,7 @@ class KBench(Checkpoints):
         chosen = self.method(method, **changes)
         made_from = {"model": self.model_spec(method, recipe, **changes)} if lane == "P" else {}
         key = CellKey(PROTOCOL, base_segment(self.base_name), lane, chosen.name, split, seed, variant)
-        spec = self._cell_spec(lane, method, chosen, split, wording, made_from)
-        if found := self.store.lookup(key, spec):
-            return found
-        with self.prepared(method, lane, split, seed, wording=wording, recipe=recipe, **changes) as cell:
-            return self._answer(key, spec, cell, self.queries(split, seed, wording))
+        return key, self._cell_spec(lane, method, chosen, split, wording, made_from)
 
     def _answer(self, key: CellKey, spec: Spec, cell: Cell, queries: Sequence[Query]) -> Run:
         """Run a prepared cell into the store, batch by batch."""
@@ -199,17 +217,29 @@ class KBench(Checkpoints):
             lanes, splits: the rest of the grid; seeds are the profile's.
             **options: passed to `cell`.
         """
-        runs: list[Run] = []
+        reached: list[tuple[str, str]] = []
         skipped: list[NotApplicable] = []
-        for lane in lanes:
-            for method in methods or self.profile.panel:
-                cls = method_class(method)
-                if reason := why_not(cls, lane):
-                    skipped.append(NotApplicable(lane, cls.name, reason))
-                    continue
-                places = [(split, seed) for split in splits for seed in self.profile.cells.seeds]
-                runs += [self.cell(lane, method, split, seed, **options) for split, seed in places]
+        for lane, method in product(lanes, methods or self.profile.panel):
+            cls = method_class(method)
+            if reason := why_not(cls, lane):
+                skipped.append(NotApplicable(lane, cls.name, reason))
+            else:
+                reached.append((lane, method))
+        places = list(product(splits, self.profile.cells.seeds))
+        cells = [(*pair, *place) for pair, place in product(reached, places)]
+        found = {cell: self.store.lookup(*self._cell(*cell, **options)) for cell in cells}
+        self._fill(list(dict.fromkeys(cell[:2] for cell, run in found.items() if not run)), places, options)
+        runs = [found[cell] or self.cell(*cell, **options) for cell in cells]
         return Grid(tuple(runs), tuple(skipped))
+
+    def _fill(self, missing: Sequence[tuple[str, str]], places: Sequence[tuple[str, int]], options: Any) -> None:
+        """Compute what is missing side by side; the cells of one lane and method are one call, for they share a fit."""
+        most = workers(self.profile.device)
+        if min(most, len(missing)) < 2:
+            return
+        if any(lane == "P" for lane, _ in missing):
+            self.injected(options.get("recipe"))
+        side_by_side(_fill, [(self, *pair, places, options) for pair in missing], most)
 
     def sweep(self, method: str, setting: str, variants: Mapping[str, float], **where: Any) -> Grid:
         """Cells of one method with one of its settings changed step by step.
@@ -271,3 +301,8 @@ class KBench(Checkpoints):
         with TemporaryDirectory() as work:
             stores = fill_stores(lane, [query], corpus, self.profile.lanes, 0)
             return self._answer(key, spec, self._prepare(chosen, stores, 0, None, Path(work)), [query])
+
+
+def _fill(bench: KBench, lane: str, method: str, places: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> None:
+    for split, seed in places:
+        bench.cell(lane, method, split, seed, **options)

@@ -28,6 +28,7 @@ from kbook.methods.registry import make_method
 from kbook.scoring.cells import graded_rate, mean, or_all, score_rows
 from kbook.scoring.selection import Candidate, Sweep, in_words
 from kbook.store import Run, Store
+from kbook.workers import side_by_side, workers
 
 LANE, SEED = "P", 0
 TRAINED = 0.75
@@ -50,6 +51,8 @@ def run_sweep(bench: KBench, method: str, grid: Mapping[str, Sequence[Any]] | No
     """
     tried = candidates(bench, method, grid)
     untreated = try_settings(bench, "none", {})
+    missing = [settings for settings in tried if not bench.store.lookup(*_place(bench, method, settings))]
+    side_by_side(try_settings, [(bench, method, settings) for settings in missing], workers(bench.profile.device))
     runs = [try_settings(bench, method, settings) for settings in tried]
     profiled = bench.method(method)
     current = profiled.settings.model_dump(mode="json")
@@ -79,14 +82,19 @@ def candidates(bench: KBench, method: str, grid: Mapping[str, Sequence[Any]] | N
 
 def try_settings(bench: KBench, method: str, settings: Mapping[str, Any]) -> Run:
     """Fit one candidate and ask the agent; one record, kept in the store."""
-    chosen = bench.method(method, **settings)
-    key = ModelKey(PROTOCOL, base_segment(bench.base_name), f"sweep-{chosen.name}", SEED, _variant(settings))
+    key, spec = _place(bench, method, settings)
 
     def work(_: int) -> list[dict[str, Any]]:
         with TemporaryDirectory() as folder:
             return [_record(Halves(bench, Path(folder)), method, settings)]
 
-    return bench.store.rows(key, Halves(bench).spec(method, settings), [0], work, seed=SEED)
+    return bench.store.rows(key, spec, [0], work, seed=SEED)
+
+
+def _place(bench: KBench, method: str, settings: Mapping[str, Any]) -> tuple[ModelKey, Spec]:
+    name = bench.method(method, **settings).name
+    key = ModelKey(PROTOCOL, base_segment(bench.base_name), f"sweep-{name}", SEED, _variant(settings))
+    return key, Halves(bench).spec(method, settings)
 
 
 class Halves(KBench):

@@ -10,6 +10,7 @@ from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported: a test asks no hub
 os.environ.setdefault("KBOOK_SHIPPED", "off")  # a test computes what it looks at
+os.environ.setdefault("KBOOK_WORKERS", "1")  # where its stand-ins are
 
 import numpy as np
 import pytest
