@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -26,7 +27,7 @@ import yaml
 from nbformat import NotebookNode
 
 from kbook.errors import KBookError, unknown_name
-from kbook.execution import execute
+from kbook.execution import end_all, execute
 from kbook.files import locked, write_atomic
 from kbook.manifests import git_commit, hardware, now, versions
 from kbook.paths import project_root, store_folder
@@ -41,12 +42,15 @@ from kbook.report.text import colourless
 from kbook.shipped import SWITCH
 from kbook.shipping import changed_sources
 from kbook.store import Store
+from kbook.workers import WORKERS, workers
 
 CHAPTERS = Path("book") / "chapters"
 EXECUTED = Path("_build") / "executed"
 LIMIT_S = {"smoke": 15 * 60, "laptop": 2 * 3600}
 """Seconds that a chapter may take; other profiles may take a week."""
 LONGEST_S = 7 * 24 * 3600
+AT_ONCE = 2
+"""Chapters of a book that run side by side. More would mostly wait for the same models."""
 
 _RECORD = "chapter.json"
 _COMPLAINT = re.compile(r"WARNING|ERROR|SEVERE|[Ee]rror:")
@@ -96,6 +100,7 @@ def run_chapter(
     profile: str = "laptop",
     parameters: Mapping[str, Any] | None = None,
     root: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Path:
     """Run one chapter in a fresh process and make its page.
 
@@ -104,6 +109,7 @@ def run_chapter(
         profile: value of the chapter's parameter `profile`.
         parameters: other parameters; text is read as typed on a command line.
         root: the checkout; by default that of this package.
+        environment: variables for the process, beside those of this one.
     Returns:
         the page, `book/chapters/NAME.ipynb`; the notebook as it ran, for JupyterLab, is in `_build/executed`.
     Raises:
@@ -116,7 +122,7 @@ def run_chapter(
     print(f"{name}: running ({values['profile']})", flush=True)
     begun = time.monotonic()
     limit, kept = LIMIT_S.get(values["profile"], LONGEST_S), root / EXECUTED / f"{name}.ipynb"
-    executed = execute(chapter.notebook, name, values, root, limit, kept)
+    executed = execute(chapter.notebook, name, values, root, limit, kept, environment or {})
     seconds = time.monotonic() - begun
     page = make_page(executed, name, chapter.parameters, values, root)
     path = _write_page(page, _record(chapter, values, seconds, page), root / CHAPTERS)
@@ -144,8 +150,7 @@ def build_book(profile: str = "laptop", fresh: bool = False, root: Path | None =
     if fresh:
         os.environ[SWITCH] = "off"
         _keep_store_aside()
-    for name in names:
-        run_chapter(name, profile, root=root)
+    _run_chapters(names, profile, root)
     _write_generated_pages(names, root)
     html = _typeset(root)
     problems = check_book(html, pages, {str(CHAPTERS / n): _artifacts(root, n) for n in names}, root)
@@ -154,6 +159,27 @@ def build_book(profile: str = "laptop", fresh: bool = False, root: Path | None =
         raise KBookError(what, str(html), "Mend the pages it names and build again")
     print(f"the book: {html / 'index.html'}")
     return html / "index.html"
+
+
+def _run_chapters(names: Sequence[str], profile: str, root: Path) -> None:
+    """Run chapters in their order, two at a time where there is a core for each; runs they share are computed once.
+
+    When one fails, or the user interrupts, the other one is ended and none begins.
+    """
+    cores = workers(load_profile(profile).device)
+    at_once = min(AT_ONCE, cores)
+    share = str(max(1, cores // at_once))
+    with ThreadPoolExecutor(at_once) as pool:
+        settings = {WORKERS: share, "OMP_NUM_THREADS": share} if at_once > 1 else {}
+        futures = [pool.submit(run_chapter, name, profile, root=root, environment=settings) for name in names]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            while not all([future.cancel() or future.done() for future in futures]):
+                end_all()  # again and again: one may be about to begin
+                time.sleep(0.1)
+            raise
 
 
 def toc_pages(root: Path) -> list[str]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,17 @@ from kbook.files import write_atomic
 from kbook.paths import PACKAGE
 
 _KERNEL_START_S = 120
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 def execute(
-    notebook: NotebookNode, name: str, values: Mapping[str, Any], root: Path, limit_s: int, kept: Path
+    notebook: NotebookNode,
+    name: str,
+    values: Mapping[str, Any],
+    root: Path,
+    limit_s: int,
+    kept: Path,
+    environment: Mapping[str, str],
 ) -> NotebookNode:
     """Execute a notebook whose values are already checked.
 
@@ -38,6 +46,7 @@ def execute(
         root: working folder of the cells.
         limit_s: seconds that it may take.
         kept: where the executed notebook is kept with all its outputs, as far as it ran.
+        environment: variables for its process, beside those of this one.
     Returns:
         the executed notebook.
     Raises:
@@ -48,7 +57,7 @@ def execute(
         output = work / "executed.ipynb"
         nbformat.write(notebook, work / "source.ipynb")
         (work / "parameters.json").write_text(json.dumps(values), encoding="utf-8")
-        log = _papermill(work, output, root, limit_s)
+        log = _papermill(work, output, root, limit_s, environment)
         executed = nbformat.read(output, as_version=4) if output.exists() else None
     if executed is not None:
         write_atomic(kept, nbformat.writes(executed).encode("utf-8", "replace"))
@@ -57,7 +66,7 @@ def execute(
     raise _failure(name, executed, log or "", limit_s, kept)
 
 
-def _papermill(work: Path, output: Path, root: Path, limit_s: int) -> str | None:
+def _papermill(work: Path, output: Path, root: Path, limit_s: int, environment: Mapping[str, str]) -> str | None:
     """Run papermill to its end; return None, or what it said when it failed or was stopped."""
     _write_kernel(work / "jupyter" / "kernels" / "python3")
     bar = "--progress-bar" if sys.stderr.isatty() else "--no-progress-bar"
@@ -88,7 +97,7 @@ def _papermill(work: Path, output: Path, root: Path, limit_s: int) -> str | None
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=errors,
-            env=_environment(work),
+            env={**_environment(work), **environment},
             start_new_session=True,
         )
         status = _wait(child, limit_s + 2 * _KERNEL_START_S)
@@ -97,6 +106,7 @@ def _papermill(work: Path, output: Path, root: Path, limit_s: int) -> str | None
 
 def _wait(child: subprocess.Popen[bytes], seconds: float) -> int:
     """Wait for a process; when time is up, or the user interrupts, end it with all that it started."""
+    _running.add(child)
     try:
         return child.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -105,6 +115,14 @@ def _wait(child: subprocess.Popen[bytes], seconds: float) -> int:
     except BaseException:
         _end(child)
         raise
+    finally:
+        _running.discard(child)
+
+
+def end_all() -> None:
+    """End every notebook that is executed in this process, whatever thread waits for it."""
+    for child in list(_running):
+        _end(child)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -114,10 +132,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     except psutil.NoSuchProcess:
         return
     for process in family:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process.kill()
-        except psutil.NoSuchProcess:
-            continue
     child.wait()
 
 

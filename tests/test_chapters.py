@@ -17,6 +17,7 @@ from kbook import chapters
 from kbook.chapters import build_book, load_chapter, run_chapter, toc_pages
 from kbook.cli import INTERRUPTED
 from kbook.errors import KBookError
+from kbook.workers import WORKERS
 
 FIXTURES = Path(__file__).parent / "notebooks"
 PUBLISHES = "publishes_one_figure_and_table"
@@ -33,6 +34,12 @@ def book(tmp_path, monkeypatch):
 def write_toc(book, text):
     (book / "book").mkdir(exist_ok=True)
     (book / "book" / "_toc.yml").write_text(text)
+    (book / "book" / "intro.md").write_text("# A book\n")
+
+
+def toc_of(*names):
+    files = "".join(f"- file: book/chapters/{name}\n" for name in names)
+    return f"format: jb-book\nroot: book/intro\nchapters:\n{files}"
 
 
 def test_a_chapter_becomes_a_page_and_runs_once(book):
@@ -97,15 +104,34 @@ def test_a_chapter_that_never_ends_is_ended_with_its_kernel(book, monkeypatch):
     assert left == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_chapter_leaves_no_process(book, number):
+def test_two_chapters_run_at_once_and_the_failure_of_one_ends_the_other(book, monkeypatch):
+    monkeypatch.setenv(WORKERS, "2")
+    write_toc(book, toc_of("never_ends", "raises"))
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with pytest.raises(KBookError, match="raises, cell-4"):
+        build_book("smoke", root=book)
+    left = [c for c in psutil.Process().children(recursive=True) if c.pid not in before and c.status() != "zombie"]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("number", "call"),
+    [
+        pytest.param(signal.SIGINT, "['run', 'never_ends', '--profile', 'smoke']", id="Ctrl-C, one chapter"),
+        pytest.param(signal.SIGTERM, "['run', 'never_ends', '--profile', 'smoke']", id="kill, one chapter"),
+        pytest.param(signal.SIGINT, "['book', '--profile', 'smoke']", id="Ctrl-C, two chapters"),
+    ],
+)
+def test_an_interrupted_chapter_leaves_no_process(book, number, call):
+    shutil.copy(book / "notebooks" / "never_ends.ipynb", book / "notebooks" / "nor_this.ipynb")
+    write_toc(book, toc_of("never_ends", "nor_this"))
     # A parent that was started in the background passes on that SIGINT is ignored, hence the first line.
     program = "import signal, sys, pathlib; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    program += "from kbook import chapters, cli; run = chapters.run_chapter; "
-    program += "chapters.run_chapter = lambda *given: run(*given, root=pathlib.Path(sys.argv[1])); "
-    program += "sys.exit(cli.main(['run', 'never_ends', '--profile', 'smoke']))"
+    program += "from kbook import chapters, cli; chapters.project_root = lambda: pathlib.Path(sys.argv[1]); "
+    program += f"sys.exit(cli.main({call}))"
     command = [sys.executable, "-c", program, str(book)]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    environment = {**os.environ, WORKERS: "2"}
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
         family = wait_for_kernel(child.pid)
         os.kill(child.pid, number)
