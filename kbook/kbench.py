@@ -267,7 +267,8 @@ class KBench(Checkpoints):
 
     def abilities(self, recipe: str | None = None) -> Run:
         """The ability tasks (`kbook.agent.abilities`), by the plain base or after an injection recipe."""
-        from kbook.agent.abilities import as_records, measure
+        from kbook.agent.abilities import measure
+        from kbook.models.ability import as_records
 
         n = min(ABILITY_ROLLOUTS, self.profile.cells.n)
         key = ModelKey(PROTOCOL, base_segment(self.base_name), f"abilities-{recipe or 'base'}", 0)

@@ -8,10 +8,11 @@ import pytest
 from agent_factory import Scripted
 
 from kbook.agent import react
-from kbook.agent.abilities import SIZES, Ability, as_records, measure, tasks
+from kbook.agent.abilities import SIZES, measure, tasks
 from kbook.corpora.documents import NOT_FOUND, Habits
 from kbook.corpora.people import Corpus, make_corpus
 from kbook.corpora.wordings import QUESTIONS
+from kbook.models.ability import Ability, as_records
 from kbook.models.bases import Base
 from kbook.profiles import load_profile, profile_names
 

@@ -1,14 +1,15 @@
 """The card of an embedded base says what made it and what it can do, and its digest guards the files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbook.agent import card
-from kbook.agent.abilities import Ability
 from kbook.models import bases
+from kbook.models.ability import Ability
 from kbook.models.bases import Base, load_base, read_card
 
 ABILITIES = [
@@ -64,8 +65,17 @@ def test_a_base_is_checked_anew(trained: Path) -> None:
     assert card.check_base("llama-tiny") == ABILITIES
 
 
+def test_a_base_is_measured_by_what_it_is_for(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card.abilities, "measure", lambda base: ["agent"])
+    monkeypatch.setattr(card.recall, "measure", lambda base, library: ["recall", library.world.name])
+    assert card.measure(tiny_base) == card.measure(replace(tiny_base, name="qwen-tiny")) == ["agent"]
+    assert card.measure(replace(tiny_base, name="multi-tiny")) == ["recall", "almanac-3"]
+
+
 def test_the_report_marks_what_was_missed() -> None:
     head, good, bad = card.report(ABILITIES).splitlines()
     assert head.split() == ["task", "n", "format", "calls", "answer"]
     assert good.split()[-3:] == ["1.000", "1.000", "1.000"] and "below" not in good
     assert bad.endswith("0.500  below what is required")
+    (_, recall) = card.report([Ability("read: sw", 40, None, None, 0.25, {})]).splitlines()
+    assert recall.split() == ["read:", "sw", "40", "0.250"]

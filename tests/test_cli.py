@@ -12,11 +12,11 @@ import pytest
 
 from kbook import __version__
 from kbook.agent import card
-from kbook.agent.abilities import Ability
 from kbook.cli import main
 from kbook.errors import KBookError
 from kbook.files import StoreWarning
 from kbook.keys import CellKey
+from kbook.models.ability import Ability
 from kbook.store import Spec, Store
 
 KEY = CellKey("kbench", "llama-tiny", "R-text", "eco", "forget", 137)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from kbook.agent.lanes import Stores
@@ -22,6 +22,7 @@ from kbook.corpora.protocol import TOOLS, ToolCall
 from kbook.corpora.wordings import NOT_FOUND
 from kbook.keys import FIELDS
 from kbook.methods.contract import Guard
+from kbook.models.ability import Ability
 from kbook.models.bases import Base
 from kbook.profiles import Agent, CorpusSizes
 from kbook.text import folded
@@ -30,22 +31,6 @@ SIZES = CorpusSizes(seed=4242, n_forget=60, n_retain=140, n_fit_forget=1, n_fit_
 """People of the corpus world with a seed of their own: never in pretraining, never in a profile's corpus."""
 
 SETTINGS = Agent(max_turns=4, max_new_tokens=160, summary_tokens=96)
-
-
-@dataclass(frozen=True)
-class Ability:
-    """Result of one task. Shares are of ``n`` rollouts; None where the task has no such part."""
-
-    task: str
-    n: int
-    valid_format: float
-    tool_call: float | None
-    answer: float | None
-    required: dict[str, float]
-
-    @property
-    def passed(self) -> bool:
-        return all((getattr(self, what) or 0.0) >= least for what, least in self.required.items())
 
 
 @dataclass(frozen=True)
@@ -81,11 +66,6 @@ def measure(base: Base, *, n: int = 120, seed: int = 0, token_budget: int = 8192
     """Run every task ``n`` times (``n`` of at least 100 gives the shares of the model card)."""
     corpus = make_corpus(SIZES)
     return [_measure(base, task, token_budget) for task in tasks(corpus, n, seed, base.habits)]
-
-
-def as_records(abilities: Sequence[Ability]) -> list[dict[str, Any]]:
-    """Plain dicts for the model card and the chapter's table."""
-    return [asdict(a) | {"passed": a.passed} for a in abilities]
 
 
 def _measure(base: Base, task: Task, token_budget: int) -> Ability:

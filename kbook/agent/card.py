@@ -13,17 +13,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kbook.agent.abilities import Ability, as_records, measure
+from kbook.agent import abilities
 from kbook.files import write_atomic
-from kbook.models.bases import CARD, base_folder, load_base, model_digest
-from kbook.models.pretrain import RECIPES, train_base
+from kbook.models import recall
+from kbook.models.ability import Ability, as_records
+from kbook.models.bases import CARD, Base, base_folder, load_base, model_digest
+from kbook.models.pretrain import RECIPES, MultilingualRecipe, train_base
 from kbook.paths import store_folder
 
-DATA = (
+AGENT_DATA = (
     "Documents about invented people of the pretraining world (kbook.corpora.documents): record look-ups, claims to "
     "verify, searches that find the person, others or nothing, biographies in the prompt, plain questions and answers. "
     "No person, address or employer of any corpus of this book is among them; the wordings of biographies, questions "
     "and the summary prompt are."
+)
+MULTILINGUAL_DATA = (
+    "Questions and answers in ten languages about topics of a background of the world (kbook.corpora.multilingual): "
+    "topics whose statements stand in the prompt, topics that are known by heart, their articles, and answers that are "
+    "demanded in another language. No topic, name or fact that any model of this book is to learn or to forget is "
+    "among them; the wordings of questions are. The tokenizer has seen the letters of the world one by one, no name."
 )
 
 
@@ -48,10 +56,18 @@ def install(name: str, trained: Path) -> list[Ability]:
     card = _card(name, folder, training)
     _write(folder, card)
     base = load_base(name)
-    abilities = measure(base)
+    found = measure(base)
     parameters = sum(p.numel() for p in base.model.parameters())
-    _write(folder, card | {"parameters": parameters, "abilities": as_records(abilities)})
-    return abilities
+    _write(folder, card | {"parameters": parameters, "abilities": as_records(found)})
+    return found
+
+
+def measure(base: Base) -> list[Ability]:
+    """What a base can do of what it is for: the agent's tasks, or answering in ten languages."""
+    recipe = RECIPES.get(base.name)
+    if isinstance(recipe, MultilingualRecipe):
+        return recall.measure(base, recipe.library())
+    return abilities.measure(base)
 
 
 def _card(name: str, folder: Path, training: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +78,7 @@ def _card(name: str, folder: Path, training: dict[str, Any]) -> dict[str, Any]:
         "style": "compact",
         "habits": asdict(RECIPES[name].habits),
         "license": "as the project",
-        "data": DATA,
+        "data": MULTILINGUAL_DATA if isinstance(RECIPES[name], MultilingualRecipe) else AGENT_DATA,
         "recipe": asdict(RECIPES[name]),
         "training": {
             "steps": progress["step"],
@@ -84,11 +100,11 @@ def check_base(name: str) -> list[Ability]:
     return measure(load_base(name))
 
 
-def report(abilities: Sequence[Ability]) -> str:
+def report(found: Sequence[Ability]) -> str:
     """The abilities as lines of text, a miss marked."""
-    lines = [f"{'task':<46} {'n':>4} {'format':>7} {'calls':>6} {'answer':>7}"]
-    for a in abilities:
-        calls = "" if a.tool_call is None else f"{a.tool_call:.3f}"
+    lines = [f"{'task':<48} {'n':>4} {'format':>7} {'calls':>6} {'answer':>7}"]
+    for a in found:
+        form, calls = ("" if share is None else f"{share:.3f}" for share in (a.valid_format, a.tool_call))
         mark = "" if a.passed else "  below what is required"
-        lines.append(f"{a.task:<46} {a.n:>4} {a.valid_format:>7.3f} {calls:>6} {a.answer or 0:>7.3f}{mark}")
+        lines.append(f"{a.task:<48} {a.n:>4} {form:>7} {calls:>6} {a.answer or 0:>7.3f}{mark}")
     return "\n".join(lines)
