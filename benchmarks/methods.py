@@ -18,17 +18,18 @@ from kbook.keys import CellKey, ModelKey
 from kbook.manifests import hardware
 from kbook.store import Run, Store
 
+RECIPE = "full"  # of the injected models that the chapters on methods edit
 RESULT = Path(__file__).with_name("methods.json")
 
 
 def place(run: Run) -> tuple[str, str, str] | None:
     """Base, method (or injection) and what was done: ``fit``, or the lane that was answered in; None for other runs."""
     key = run.key
-    if key.protocol != PROTOCOL or getattr(key, "variant", ""):
+    if key.protocol != PROTOCOL or key.seed and isinstance(key, ModelKey):
         return None
-    if isinstance(key, CellKey):
+    if isinstance(key, CellKey) and not key.variant:
         return key.base, key.method, key.lane
-    if isinstance(key, ModelKey) and run.manifest.n_rows is None:
+    if isinstance(key, ModelKey) and run.manifest.n_rows is None and key.variant in ("", f"inject-{RECIPE}"):
         return key.base, key.recipe, "fit"
     return None
 
