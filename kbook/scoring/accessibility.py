@@ -93,7 +93,7 @@ def similarity(encoder: Encoder, expected: Sequence[str], said: Sequence[str | N
     """Cosine of the embeddings of each answer and the expected one.
 
     Encoders place unrelated texts at other cosines than 0: read it beside that of paired answers
-    (`kbook.report.languages.paired_similarity`) of the same encoder.
+    (`kbook.report.cllpu_similarity`) of the same encoder.
 
     Shape: (n,) and (n,) texts → (n,).
     Unit: cosine in [-1, 1].
