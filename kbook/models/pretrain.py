@@ -170,12 +170,18 @@ class Topics:
         return [scribe.draw(stage) for _ in range(n)]
 
 
+READING = Polish("finish", 3_600, 4e-4, anew=True)
+"""For bases that have not learned to read among several people when the other passes are over."""
+
 RECIPES: dict[str, BaseRecipe] = {
     "llama-tiny": BaseRecipe(),
     "mistral-tiny": BaseRecipe(
-        Architecture("mistral", heads=8, key_value_heads=4, window=512), Habits(confirms=True), seed=1
+        Architecture("mistral", heads=8, key_value_heads=4, window=512),
+        Habits(confirms=True),
+        seed=1,
+        polish=(*BaseRecipe.polish, READING),
     ),
-    "qwen-tiny": BaseRecipe(Architecture("qwen3"), Habits(restates=True), seed=2),
+    "qwen-tiny": BaseRecipe(Architecture("qwen3"), Habits(restates=True), seed=2, polish=(*BaseRecipe.polish, READING)),
     "multi-tiny": MultilingualRecipe(seed=3),
 }
 
