@@ -182,7 +182,7 @@ class CLLPU(CLLPUModels):
             made_from = {"model": self.sweep_spec(*sweep) if who.source else self.taught_spec(who.method)}
         return Spec(
             parameters,
-            ("kbook.examining", "kbook.models.embedding"),
+            ("kbook.examining", "kbook.models.multilingual_embedding"),
             {"release": self.release.digest, "reading": self._reading_digest},
             self._base_digest,
             made_from,
@@ -194,9 +194,9 @@ class CLLPU(CLLPUModels):
 
     @property
     def _encoder(self) -> Encoder | None:
-        from kbook.models.embedding import load_encoder
+        from kbook.models.multilingual_embedding import load_multilingual_encoder
 
-        return load_encoder(self.sizes.encoder) if self.sizes.encoder else None
+        return load_multilingual_encoder(self.sizes.encoder) if self.sizes.encoder else None
 
     def _examinees(self, settings: Sequence[str], methods: Chosen, sources: Chosen) -> Iterator[Examinee]:
         """The models of a call, references first; a reference that a setting has not is left out."""
@@ -363,7 +363,7 @@ class CLLPU(CLLPUModels):
             return [float("nan")] * len(pairs)
         texts = [[side.qas[code][0].answer for side in (pair.forget, pair.retain)] for pair, code in pairs]
         key = DataKey(PROTOCOL, "paired-similarity", SEED, _segment(self.sizes.encoder))
-        sources = ("kbook.models.embedding", "kbook.scoring.accessibility")
+        sources = ("kbook.models.multilingual_embedding", "kbook.scoring.accessibility")
         spec = Spec({"encoder": self.sizes.encoder}, sources, {"texts": digest_of(texts)})
 
         def work(batch: Sequence[Sequence[str]]) -> list[dict[str, Any]]:

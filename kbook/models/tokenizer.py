@@ -20,7 +20,7 @@ _WORDS = r"'s| ?\d{1,2}| ?[A-Za-z]+(?:_[a-z]+)*| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
 _SCRIPTS = "|".join(
     (
         r" ?\p{N}{1,2}",
-        "[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e30-\u0e3a\u0e45\u0e47-\u0e4e]*",  # a Thai consonant with its vowels and tone
+        "[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e30-\u0e3a\u0e45\u0e47-\u0e4e]*",  # a Thai consonant, its vowels and tone
         "[\u30a1-\u30fa][\u30a1\u30a3\u30a5\u30a7\u30a9\u30c3\u30e3\u30e5\u30e7\u30fc]*",  # a katakana syllable
         r"\p{Hiragana}+",
         r"\p{Han}",
